@@ -42,7 +42,8 @@ API = {
     ),
     "Your own parts": (
         *("engine.registry.Registry.register", "ParameterRange", "protocols", "abilities"),
-        *("Source", "SourceInfo", "Recording", "Channel", "Protocol", "benchmark.metrics.Judgement", "testing"),
+        *("Source", "SourceInfo", "Recording", "Channel", "Protocol", "benchmark.metrics.Judgement"),
+        *("studies.Study", "studies.Grid", "studies.Measured", "testing"),
     ),
     "Language models": ("engine.llm._settings.Profile",),
     "Errors": ("errors",),
@@ -141,27 +142,22 @@ def _place_of(origin: str) -> str:
 
 def describe_api() -> Iterator[str]:
     """One heading a subject, and under it the places that mkdocstrings fills from docstrings."""
-    import readbench  # noqa: PLC0415 - the pages are read without it
+    from readbench.common.rooms import read_places  # noqa: PLC0415 - the pages are read without it
 
+    places = read_places("readbench")
     for subject, names in API.items():
         yield f"\n## {subject}\n"
         for name in names:
-            yield f"\n::: {_defined_at(readbench, name)}\n"
-
-
-def _defined_at(package: Any, name: str) -> str:  # noqa: ANN401
-    """Where a name of the front page is defined, which is where its docstring is found."""
-    place = package._EXPORTS.get(name, "").replace(":", ".") or package._MODULES.get(name, f"readbench.{name}")  # noqa: SLF001
-    return str(place)
+            yield f"\n::: {'.'.join(places.get(name, ('readbench', name)))}\n"
 
 
 def describe_methods() -> Iterator[str]:
     """Whole methods and what they stand for; then every part: its kind, parameters and docstring."""
-    from readbench.cli.catalogue import WHOLE, components  # noqa: PLC0415
+    from readbench.cli.catalogue import COMPOSED_SUMMARIES, components  # noqa: PLC0415
     from readbench.engine.spec import COMPOSED  # noqa: PLC0415
 
     yield "\n## Whole methods\n\n| name | stands for | what it is |\n|---|---|---|"
-    for name, summary in WHOLE.items():
+    for name, summary in COMPOSED_SUMMARIES.items():
         yield f"| `{name}` | `{COMPOSED[name].replace('|', chr(92) + '|')}` | {summary} |"
     kinds: dict[str, list[Any]] = {}
     for kind, entry in components():

@@ -39,7 +39,7 @@ from readbench.benchmark.protocol import Composition, load_task
 from readbench.cases import Library, attach_context, facts_of
 from readbench.cases.connect import NamedSource, SourceAddress, sources_beside
 from readbench.cases.watch import Notice, NoticeLog
-from readbench.cli.cases_service import NOTES
+from readbench.cli.cases_service import DEMO_NOTES
 from readbench.cli.failures import complain
 from readbench.errors import ReadbenchError, UsageError
 from research.live_plant import SimulatedPlant, simulate_plant
@@ -92,7 +92,7 @@ def make_library(where: Path) -> Library:
     library.add_normals(attach_context(task.normals[:NORMALS], rate=1 / STEP_S))
     corpus = task.corpus_at(0)
     facts = [
-        own.model_copy(update={"id": f"T-{100 + number}", "notes": NOTES.get(own.label or "", "")})
+        own.model_copy(update={"id": f"T-{100 + number}", "notes": DEMO_NOTES.get(own.label or "", "")})
         for number, own in enumerate(facts_of(corpus))
     ]
     library.add(attach_context(corpus, rate=1 / STEP_S), facts)

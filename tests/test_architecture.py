@@ -6,7 +6,10 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 import readbench
 
@@ -30,13 +33,28 @@ HEAVY = ("torch", "aeon", "lancedb", "ray", "fastapi", "anthropic")
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
 
 
-def imported_by(path: Path) -> Iterator[str]:
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_trees() -> Iterator[None]:
+    """They take much memory, which the tests of other files need."""
+    yield
+    tree_of.cache_clear()
+
+
+@cache
+def imported_by(path: Path) -> tuple[str, ...]:
     """Dotted names of this package that a module imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    names: list[str] = []
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("readbench."))
+            names += (alias.name for alias in node.names if alias.name.startswith("readbench."))
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "readbench":
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += (f"{node.module}.{alias.name}" for alias in node.names)
+    return tuple(names)
 
 
 def name_of(path: Path) -> str:
@@ -78,7 +96,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def leads_to(path: Path, *, types: bool = False) -> Iterator[str]:
     """Modules that one imports at its top; a name of a room leads to the room."""
-    nodes = list(ast.parse(path.read_text()).body)
+    nodes = list(tree_of(path).body)
     nodes += [inner for node in nodes if types and isinstance(node, ast.If) for inner in node.body]
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("readbench"):
@@ -119,7 +137,7 @@ def test_optional_packages_are_imported_where_they_are_used() -> None:
     for path in MODULES:
         if path.relative_to(PACKAGE).as_posix().startswith(OPTIONAL_AS_A_WHOLE):
             continue
-        tree = ast.parse(path.read_text())
+        tree = tree_of(path)
         names = [a.name for node in tree.body if isinstance(node, ast.Import) for a in node.names]
         names += [node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)]
         if heavy := {name.split(".")[0] for name in names} & {*HEAVY, "matplotlib"}:
@@ -129,7 +147,7 @@ def test_optional_packages_are_imported_where_they_are_used() -> None:
 
 def called_in(path: Path) -> Iterator[str]:
     """Names of the methods that a module calls on anything."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield node.func.attr
 
@@ -154,7 +172,7 @@ def test_one_place_fuses_and_reranks_and_one_conceals() -> None:
 def test_public_class_names_occur_once() -> None:
     places: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(name_of(path))
     twice = {name: where for name, where in places.items() if len(where) > 1}
@@ -181,8 +199,3 @@ import readbench.engine, readbench.benchmark
 assert not {"numpy", "numba", "pyarrow"} & set(sys.modules), set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_everything_promised_can_be_imported() -> None:
-    for name in readbench.__all__:
-        assert getattr(readbench, name) is not None

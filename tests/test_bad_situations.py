@@ -181,7 +181,7 @@ SITUATIONS = [
     BadSituation("cases export plant sent", "This is a folder"),
     BadSituation("cases explain plant new.csv w1 --figure x.xyz", "ends with .png, .svg or .pdf", 2),
     BadSituation("cases explain plant new.csv w1 --figure file/x.png", FOLDER),
-    BadSituation("cases key add plant me --keys file/keys", FOLDER),
+    BadSituation("cases key plant me --keys file/keys", FOLDER),
     # Full disks.
     BadSituation(f"run {QUICK} --out fresh", FULL, full=2000),
     BadSituation("report run", FULL, full=2000),

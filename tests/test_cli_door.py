@@ -14,14 +14,10 @@ import typer
 from typer.testing import CliRunner
 
 from readbench import cases
-from readbench.benchmark import exchange as exported
-from readbench.benchmark import protocol as data
-from readbench.benchmark import runs as executors
-from readbench.benchmark import runs as experiment
+from readbench.benchmark import exchange as exported, protocol as data, runs as executors, runs as experiment
 from readbench.benchmark.protocol import _source as data_source
 from readbench.benchmark.report import _bundle as bundle
-from readbench.benchmark.runs import _plan as shard
-from readbench.benchmark.runs import _suites as suites
+from readbench.benchmark.runs import _plan as shard, _suites as suites
 from readbench.cases import Library
 from readbench.cli import app, catalogue, options
 from readbench.cli.former import FORMER, IN_A_CHECKOUT
@@ -81,19 +77,24 @@ def peer_s() -> float:
 def test_what_needs_no_work_is_answered_at_once(
     tmp_path: Path, peer_s: float, arguments: tuple[str, ...], code: int
 ) -> None:
-    tries = [opened(tmp_path, *arguments) for _ in range(3)]
-    assert [found for found, _ in tries] == [code] * 3
-    assert not {name for name in tries[0][1]["modules"] if name in SLOW}
-    assert min(facts["cpu"] for _, facts in tries) < MOST_TIMES * peer_s
+    for _ in range(3):  # on a busy machine the same work takes longer at times
+        found, facts = opened(tmp_path, *arguments)
+        assert found == code
+        assert not {name for name in facts["modules"] if name in SLOW}
+        if facts["cpu"] < MOST_TIMES * peer_s:
+            break
+    assert facts["cpu"] < MOST_TIMES * peer_s
 
 
 EVERY = """
 import sys
-from typer.testing import CliRunner
+from functools import cache
+from typer import testing
 from readbench.cli import app
+vars(testing)["_get_command"] = cache(vars(testing)["_get_command"])  # all commands are built at each call otherwise
 for line in sys.stdin.read().splitlines():
     for option, code in (("--help", 0), ("--no-such-option", 2)):
-        done = CliRunner().invoke(app, [*line.split(), option])
+        done = testing.CliRunner().invoke(app, [*line.split(), option])
         assert done.exit_code == code, (line, option, done.output)
 found = {name for name in sys.modules if name in %r}
 assert not found, found
@@ -143,20 +144,20 @@ def test_options_offer_what_the_rooms_take(ours: object, theirs: object) -> None
 def test_defaults_are_those_of_the_rooms() -> None:
     assert list(options.SUITES) == list(suites.SUITES)
     assert list(options.SWEEPS) == list(suites.SWEEPS)
-    assert list(catalogue.WHOLE) == list(COMPOSED)
+    assert list(catalogue.COMPOSED_SUMMARIES) == list(COMPOSED)
     assert options.LIBRARY_METHOD == cases.DEFAULT_METHOD
     assert options.numbers(options.DEFAULT_SEEDS, "--seeds") == experiment.DEFAULT_SEEDS
-    assert shard.parse_shard(options.WHOLE) == shard.WHOLE
-    assert options.SUFFIX == bundle.SUFFIX
-    assert options.MOST_SEED == data.MOST_SEED
+    assert shard.parse_shard(options.WHOLE_RUN) == shard.WHOLE
+    assert options.SUBMISSION_SUFFIX == bundle.SUFFIX
+    assert options.MAX_SEED == data.MOST_SEED
     assert data.Composition().split_by == get_args(options.SplitUnit)[0]
 
 
 @pytest.mark.parametrize("name", [*FORMER, *IN_A_CHECKOUT])
 def test_a_former_command_answers_with_the_present_one(name: str) -> None:
-    with pytest.raises(UsageError, match="is now") as told:
-        CliRunner().invoke(app, name.split(), catch_exceptions=False)
-    now = str(told.value).partition("readbench ")[2].partition(": ")[2]
+    with pytest.raises(UsageError, match=f"^readbench {name} is now") as told:
+        CliRunner().invoke(app, [*name.split(), "plant", "desk"], catch_exceptions=False)
+    now = str(told.value).removesuffix(".").partition("readbench ")[2].partition(": ")[2]
     command = typer.main.get_command(app)
     for word in now.removeprefix("readbench ").split()[:2] if name in FORMER else ():
         command = getattr(command, "commands", {}).get(word, command)
@@ -176,6 +177,8 @@ def test_a_former_command_answers_with_the_present_one(name: str) -> None:
         ("cases review a --pairs 3", "--pairs does not apply to --what next"),
         ("cases optimise a --jobs 2", "--jobs does not apply to optimise without --warm"),
         ("cases init a --cases 3", "--cases does not apply to init without --demo"),
+        ("cases key a --role admin", "--role does not apply to the list of keys"),
+        ("cases key a desk --remove --role admin", "--role does not apply to --remove"),
     ],
 )
 def test_an_option_that_does_not_apply_is_refused(command: str, refused: str, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ ROOMS = {
     "MRR": "benchmark/metrics",
     "pollution-cost": "benchmark/report",
     "pumps": "benchmark/sources",
+    "corpus-size": "studies",
 }
 """Name of an example -> the room it would have in this package."""
 METHODS = ("peak(power=2)", "extremes", "extremes|peak", "peak+first-fault(pool=30)")
@@ -45,7 +46,7 @@ def read_examples() -> dict[str, str]:
         for page in (*sorted(DOCS.glob("adding-a-*.md")), DOCS / "extending.md")
         for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     )
-    named = ((re.search(r'\b(?:register|register_\w+)\(\s*"([^"]+)"', block), block) for block in blocks)
+    named = ((re.search(r'\b(?:register|register_\w+)\(\s*(?:Study\(\s*)?"([^"]+)"', block), block) for block in blocks)
     return {found[1]: block for found, block in named if found}
 
 
@@ -173,8 +174,21 @@ def test_the_report_has_the_figure_and_the_page_shows_it(house: House) -> None:
     assert "pollution-cost" not in (report / "tables.md").read_text()
 
 
+@pytest.mark.parametrize("house", [add_as_plugins], ids=["plug-in"], indirect=True)
 def test_a_run_without_what_the_figure_needs_says_so(house: House) -> None:
     plan = ("--datasets", "pumps", "--root", "data", "--methods", "peak", "--rho", "0", "--seed", "0", "--out", "one")
     passed(house.readbench("run", *plan))
     passed(house.readbench("report", "one"))
     assert "- `pollution-cost`: two pollution levels" in (house.folder / "one" / "report" / "tables.md").read_text()
+
+
+def test_the_study_is_listed_and_its_command_writes_its_table_and_figure(house: House) -> None:
+    listed = {entry["name"]: entry for entry in json.loads(passed(house.readbench("list", "studies", "--json")))}
+    assert listed["corpus-size"]["origin"].startswith(house.origin)
+    asked = ("--datasets", "pumps", "--root", "data", "--methods", "peak", "--seed", "0", "--out", "size")
+    for _ in range(2):
+        assert "pumps seed 0 rho 0 peak" in passed(house.readbench("study", "corpus-size", *asked))
+    written = {path.name for path in (house.folder / "size").iterdir()}
+    assert written == {"cells", "corpus-size.md", "size.csv", "size.svg", "size.png"}
+    refused = house.readbench("study", "corpus-size", *asked, "--set", "share=1")
+    assert "The study corpus-size has no settings" in refused.stderr

@@ -62,15 +62,14 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> readbench.RunResults:
 
 
 def test_every_name_is_there_and_says_what_it_is() -> None:
-    for name in readbench.__all__:
+    for name in dir(readbench):
         found = getattr(readbench, name)
         assert name == "__version__" or inspect.getdoc(found), name
-    assert dir(readbench) == sorted(readbench.__all__)
 
 
 def test_a_wrong_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'evalute'"):
-        readbench.evalute  # noqa: B018
+        readbench.evalute  # type: ignore[attr-defined] # noqa: B018
 
 
 def test_importing_the_package_imports_nothing_that_computes() -> None:

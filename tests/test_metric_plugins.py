@@ -19,7 +19,7 @@ from readbench.benchmark.metrics import ConfidenceInterval
 from readbench.benchmark.report import compare, leaderboard, read_results
 from readbench.benchmark.report._compare import Side
 from readbench.benchmark.runs import RANKING_DEPTH
-from readbench.engine.registry import DEEPEST, METRICS, MetricRegistry
+from readbench.engine.registry import MAX_METRIC_DEPTH, METRICS, MetricRegistry
 from readbench.errors import UsageError
 from tests.benchmark.report.test_site import embedded
 from tests.plugins import Readbench, command_line, install
@@ -179,7 +179,7 @@ def test_a_folder_from_before_run_json_knew_metrics_opens(base: Path, tmp_path: 
 
 
 def test_no_metric_reads_more_than_a_run_keeps() -> None:
-    assert DEEPEST == RANKING_DEPTH
+    assert MAX_METRIC_DEPTH == RANKING_DEPTH
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from readbench.engine.protocols import Pool
 from readbench.engine.registry import FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS
 from readbench.engine.windows import WindowSet
 from tests.engine.rerankers.pools import pool_of, reordered
-from tests.naive import bm25, symbolic
-from tests.naive import rerank as naive
+from tests.naive import bm25, rerank as naive, symbolic
 
 VOTED = [2, 1, 1, 1, 1, 1, 2, 2, 2, 2, 1, 3]
 """Labels of first hits: nine elect class 1, ten tie and elect the first hit's class 2, eleven elect class 1 again."""

@@ -151,7 +151,9 @@ def test_a_clean_environment_runs_the_wheel_without_and_with_extras(dist: Path, 
     assert "pip install 'readbench[cases]'" in ended.stderr
     install(f"{wheel}[service]")
     said("cases", "init", "plant", "--demo", "--datasets", "sim_ecg", "--cases", "20")
-    assert "What it may be" in said("cases", "search", "plant", "new/1.csv", "--method", "rocket(features=504)+verdict")
+    assert "Cannot be ruled out" in said(
+        "cases", "search", "plant", "new/1.csv", "--method", "rocket(features=504)+verdict"
+    )
     done(python, "-c", "import readbench.cases.server", cwd=tmp_path)
 
 

@@ -36,8 +36,7 @@ from readbench.engine.kernels.compiling import (
     wide_registers,
 )
 from readbench.engine.kernels.dtw import LANES
-from readbench.engine.kernels.dtw_cuda import LANES as CUDA_LANES
-from readbench.engine.kernels.dtw_cuda import WARPS, torch_with_cuda
+from readbench.engine.kernels.dtw_cuda import LANES as CUDA_LANES, WARPS, torch_with_cuda
 from readbench.engine.kernels.threads import Team
 
 Floats = NDArray[np.float32]

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from torch.nn import functional as ops
 
 from readbench.common.files import write_atomically
-from readbench.engine.encoders._channels import LEAST_DEVIATION, SHARPNESS
-from readbench.engine.encoders.sonde_network import DIGITS, LENGTH, Draws, Learner, NetworkShape, SondeNetwork
+from readbench.engine.encoders._channels import COMPRESSION_POWER, DEVIATION_OFFSET
+from readbench.engine.encoders.sonde_network import HALF_DIGITS, LENGTH, Draws, Learner, NetworkShape, SondeNetwork
 from research.training.data import FAMILIES, Plants, SyntheticFault, augment, carriers, inject, plants, sampled
 
 
@@ -84,7 +84,7 @@ class Config:
     average: float = 0.999
     reuse: int = 2
     seed: int = 0
-    digits: int = DIGITS
+    digits: int = HALF_DIGITS
     shape: NetworkShape = field(default_factory=NetworkShape)
 
     def __post_init__(self) -> None:
@@ -158,9 +158,9 @@ def away_from_normal(faulty: Tensor, normal: Tensor, *, standardised: bool = Fal
     away = torch.cat([faulty.float().flatten(1, 2), normal.float()], 1) - usual
     if not standardised:
         return away
-    residual = away / ((normal.float() - usual).square().mean(1, keepdim=True).add(1e-6).sqrt() + LEAST_DEVIATION)
+    residual = away / ((normal.float() - usual).square().mean(1, keepdim=True).add(1e-6).sqrt() + DEVIATION_OFFSET)
     far = residual.square().mean(-1, keepdim=True)
-    loudness = SHARPNESS * math.log10(1 + normal.shape[2])
+    loudness = COMPRESSION_POWER * math.log10(1 + normal.shape[2])
     return residual * torch.log1p(far) ** loudness / torch.sqrt(far + 1e-6)
 
 

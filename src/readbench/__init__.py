@@ -10,57 +10,36 @@
 The names below are imported when first used, so that `import readbench` stays fast.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
-
-from readbench.version import __version__
-
-_EXPORTS = {
-    "Channel": "readbench.benchmark.protocol:Channel",
-    "Evaluation": "readbench.benchmark.evaluation:Evaluation",
-    "Knowledge": "readbench.engine.method:Knowledge",
-    "Library": "readbench.cases:Library",
-    "Method": "readbench.engine.method:Method",
-    "ParameterRange": "readbench.engine.parameters:ParameterRange",
-    "Protocol": "readbench.benchmark.protocol:Protocol",
-    "Recording": "readbench.benchmark.protocol:Recording",
-    "RunResults": "readbench.benchmark.evaluation:RunResults",
-    "Source": "readbench.benchmark.protocol:Source",
-    "SourceInfo": "readbench.benchmark.protocol:SourceInfo",
-    "Task": "readbench.benchmark.protocol:Task",
-    "Window": "readbench.engine.windows:Window",
-    "WindowSet": "readbench.engine.windows:WindowSet",
-    "evaluate": "readbench.benchmark.evaluation:evaluate",
-    "load_task": "readbench.benchmark.protocol:load_task",
-    "read_run": "readbench.benchmark.evaluation:read_run",
-    "register_encoder": "readbench.engine.registry:ENCODERS.register",
-    "register_fusion": "readbench.engine.registry:FUSIONS.register",
-    "register_metric": "readbench.engine.registry:METRICS.register",
-    "register_reranker": "readbench.engine.registry:RERANKERS.register",
-    "register_retriever": "readbench.engine.registry:RETRIEVERS.register",
-    "register_source": "readbench.engine.registry:SOURCES.register",
-    "run": "readbench.benchmark.evaluation:run",
-}
-_MODULES = {
-    "abilities": "readbench.engine.abilities",
-    "errors": "readbench.errors",
-    "protocols": "readbench.engine.protocols",
-    "testing": "readbench.testing",
-}
+from readbench.common.rooms import open_room
 
 if TYPE_CHECKING:
-    from readbench import errors, testing
-    from readbench.benchmark.evaluation import Evaluation, RunResults, evaluate, read_run, run
-    from readbench.benchmark.protocol import Channel, Protocol, Recording, Source, SourceInfo, Task, load_task
-    from readbench.cases import Library
-    from readbench.engine import abilities, protocols
-    from readbench.engine.method import Knowledge, Method
-    from readbench.engine.parameters import ParameterRange
+    from readbench import errors as errors, testing as testing
+    from readbench.benchmark.evaluation import (
+        Evaluation as Evaluation,
+        RunResults as RunResults,
+        evaluate as evaluate,
+        read_run as read_run,
+        run as run,
+    )
+    from readbench.benchmark.protocol import (
+        Channel as Channel,
+        Protocol as Protocol,
+        Recording as Recording,
+        Source as Source,
+        SourceInfo as SourceInfo,
+        Task as Task,
+        load_task as load_task,
+    )
+    from readbench.cases import Library as Library
+    from readbench.engine import abilities as abilities, protocols as protocols
+    from readbench.engine.method import Knowledge as Knowledge, Method as Method
+    from readbench.engine.parameters import ParameterRange as ParameterRange
     from readbench.engine.registry import ENCODERS, FUSIONS, METRICS, RERANKERS, RETRIEVERS, SOURCES
-    from readbench.engine.windows import Window, WindowSet
+    from readbench.engine.windows import Window as Window, WindowSet as WindowSet
+    from readbench.studies import STUDIES
+    from readbench.version import __version__ as __version__
 
     register_encoder = ENCODERS.register
     register_fusion = FUSIONS.register
@@ -68,48 +47,6 @@ if TYPE_CHECKING:
     register_reranker = RERANKERS.register
     register_retriever = RETRIEVERS.register
     register_source = SOURCES.register
+    register_study = STUDIES.register
 
-__all__ = [
-    "Channel",
-    "Evaluation",
-    "Knowledge",
-    "Library",
-    "Method",
-    "ParameterRange",
-    "Protocol",
-    "Recording",
-    "RunResults",
-    "Source",
-    "SourceInfo",
-    "Task",
-    "Window",
-    "WindowSet",
-    "__version__",
-    "abilities",
-    "errors",
-    "evaluate",
-    "load_task",
-    "protocols",
-    "read_run",
-    "register_encoder",
-    "register_fusion",
-    "register_metric",
-    "register_reranker",
-    "register_retriever",
-    "register_source",
-    "run",
-    "testing",
-]
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any exported object
-    if name in _EXPORTS:
-        module, _, path = _EXPORTS[name].partition(":")
-        return attrgetter(path)(import_module(module))
-    if name in _MODULES:
-        return import_module(_MODULES[name])
-    raise AttributeError(f"module 'readbench' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+open_room(__name__)

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from readbench.cases import Case, Library, draw_evidence, export_library, import_library
-from readbench.cases import _journal as journal
+from readbench.cases import Case, Library, _journal as journal, draw_evidence, export_library, import_library
 from readbench.cases._journal import JournalEntry
 from readbench.cases._reports import report_case
 from readbench.cases.limits import MAX_FACTS, MAX_LINKS, MAX_TAGS
@@ -21,8 +19,7 @@ from readbench.engine.context import Context
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, ReadbenchError, UsageError
 from tests.cases.accepted import BROUGHT, CHANNELS, KNOWN, READINGS
-from tests.cases.samples import CHANNELS as USUAL
-from tests.cases.samples import FAST, filled, windows
+from tests.cases.samples import CHANNELS as USUAL, FAST, filled, windows
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +28,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return filled(tmp_path_factory.mktemp("accepted") / "plant")
 
 
-@pytest.mark.filterwarnings("ignore:Single precision tells no two readings apart", "ignore:Glyph")
+@pytest.mark.filterwarnings("ignore:Single precision cannot resolve", "ignore:Glyph")
 @settings(
     max_examples=settings().max_examples // 5,
     deadline=None,

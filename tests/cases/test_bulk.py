@@ -13,8 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from readbench.benchmark.runs import InOrder, RayCluster
-from readbench.cases import Library, encode_cases, join_windows, read_files
-from readbench.cases import _bulk as bulk
+from readbench.cases import Library, _bulk as bulk, encode_cases, join_windows, read_files
 from readbench.cases._bulk import Item, Result
 from readbench.cli import app
 from readbench.engine.spec import parse

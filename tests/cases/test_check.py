@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from readbench.cases import Library, check_library, export_library
-from readbench.cases import _ledger as ledger_module
+from readbench.cases import Library, _ledger as ledger_module, check_library, export_library
 from readbench.cases._ledger import LEDGER, FileLedger, list_files
 from readbench.cases._store import open_store
 from readbench.cli import app

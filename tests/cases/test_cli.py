@@ -87,9 +87,9 @@ def test_feedback_and_history(plant: Path, tmp_path: Path) -> None:
     assert "monday" in said("list", plant)
     assert "monday" not in said("list", plant, "--tag", "x")
     said("delete", plant, "monday", "leak 1")
-    assert "took back change 13: delete of 2 cases" in said("undo", plant)
-    assert "change 13 counts again" in said("undo", plant, "--redo")
-    assert "took back change 13" in said("undo", plant, "13")
+    assert "reverted change 13: delete of 2 cases" in said("undo", plant)
+    assert "reapplied change 13" in said("undo", plant, "--redo")
+    assert "reverted change 13" in said("undo", plant, "13")
     assert said("history", plant).count("undone") == 2
     assert json.loads(said("list", plant, "--counts", "--json"))["labels"] == {
         "": 1,
@@ -104,7 +104,7 @@ def test_open_cases_and_doubtful_labels_are_listed(plant: Path, tmp_path: Path) 
     assert "every case has a label" in said("review", plant, "--method", FAST)
     said("add", plant, tmp_path / "new.csv", "--time", "t", "--name", "monday", "--group", "run 7")
     shown = said("review", plant, "-k", "3", "--method", FAST)
-    assert all(word in shown for word in ("monday", "run 7", "leak", "Tells about"))
+    assert all(word in shown for word in ("monday", "run 7", "leak", "Similar open"))
     assert json.loads(said("review", plant, "--method", FAST, "--json"))[0]["guess"] == "leak"
     said("label", plant, "monday", "noise")
     assert (
@@ -113,7 +113,7 @@ def test_open_cases_and_doubtful_labels_are_listed(plant: Path, tmp_path: Path) 
     )
     assert "monday" in said("review", plant, "--what", "doubtful", "--method", FAST)
     said("delete", plant, "monday")
-    assert "every label fits" in said("review", plant, "--what", "doubtful", "--method", FAST)
+    assert "every label agrees" in said("review", plant, "--what", "doubtful", "--method", FAST)
 
 
 def test_many_cases_in_one_table(plant: Path, tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def test_a_context_that_does_not_fit_is_refused(library: Library, given: dict[st
 
 
 def test_the_context_of_a_stored_case_is_its_own(library: Library) -> None:
-    with pytest.raises(UsageError, match="has its own context"):
+    with pytest.raises(UsageError, match="stored context"):
         library.search("w0", method=FAST, rate=3.0)
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
-from readbench.cases import Case
-from readbench.cases import _journal as journal
+from readbench.cases import Case, _journal as journal
 from readbench.cases._journal import JournalEntry
 
 Action = tuple[str, int]

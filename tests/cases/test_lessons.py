@@ -23,7 +23,7 @@ QUESTIONS = windows(3, seed=5, labelled=False, prefix="q")
 @pytest.fixture
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A library whose lessons are kept, however few cases teach them."""
-    monkeypatch.setattr(_lessons, "LEAST", 1)
+    monkeypatch.setattr(_lessons, "MIN_CASES", 1)
     filled(tmp_path / "library", 24)
     return tmp_path / "library"
 
@@ -97,8 +97,8 @@ def test_few_lessons_are_kept_and_none_of_a_few_cases(
     for case in ("w0", "w1", "w2", "w3"):
         library.label(case, None)
         library.search(QUESTIONS[:1], method=FAST)
-    assert len(list((where / FOLDER).iterdir())) == _lessons.KEPT
-    monkeypatch.setattr(_lessons, "LEAST", 200)
+    assert len(list((where / FOLDER).iterdir())) == _lessons.KEPT_FILES
+    monkeypatch.setattr(_lessons, "MIN_CASES", 200)
     filled(tmp_path / "small", 24).search(QUESTIONS[:1], method=FAST)
     assert not (tmp_path / "small" / FOLDER).exists()
 

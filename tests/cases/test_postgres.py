@@ -13,8 +13,7 @@ from urllib.parse import quote
 import pytest
 from typer.testing import CliRunner
 
-from readbench.cases import Library, export_library, import_library
-from readbench.cases import _postgres as store_module
+from readbench.cases import Library, _postgres as store_module, export_library, import_library
 from readbench.cases._bulk import EncodingPart, FittedEncoder
 from readbench.cases._postgres import PostgresStore
 from readbench.cli import app

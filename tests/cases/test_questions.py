@@ -24,7 +24,7 @@ from readbench.cases.mcp import agent_server
 from readbench.cases.server import Settings
 from readbench.cases.server._app import create_app
 from readbench.cli.cases import list_command
-from readbench.cli.cases_questions import REVIEWS, add_questions
+from readbench.cli.cases_questions import REVIEW_QUESTIONS, add_questions
 from readbench.errors import ParameterError, UnknownNameError, UsageError
 from tests.cases.samples import CHANNELS, FAST, filled
 
@@ -106,7 +106,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 
 def typed_as(name: str, where: str, given: dict[str, Any]) -> list[str]:
     """The words of a question on the command line."""
-    if name in REVIEWS:
+    if name in REVIEW_QUESTIONS:
         return ["review", where, "--what", name]
     listed = {"find": ("--text", given.get("text", "")), "stats": ("--counts",)}
     return ["list", where, *listed[name]] if name in listed else [name, where, *given.values()]

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readbench.cases import Library
-from readbench.cases import _search as engine
+from readbench.cases import Library, _search as engine
 from readbench.common.progress import SILENT
 from readbench.engine.rerankers import next_cases
 from readbench.engine.spec import parse
@@ -125,7 +124,7 @@ def test_cases_of_one_recording_do_not_vouch_for_each_other(tmp_path: Path) -> N
 
 
 def test_of_a_large_library_the_latest_cases_are_reviewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "REVIEWED", 12)
+    monkeypatch.setattr(engine, "MAX_REVIEWED", 12)
     library = filled(tmp_path / "l", 18)
     library.add(windows(3, seed=4, labelled=False, prefix="open "))
     library.label("w1", None)

@@ -194,7 +194,7 @@ def test_aliases_and_units_meet(tmp_path: Path) -> None:
         own = library.search(asked, method="dtw-i")
         assert [hit.case.id for hit in own.hits] == [hit.case.id for hit in plain.hits]
         assert [hit.score for hit in own.hits] == pytest.approx([hit.score for hit in plain.hits], rel=1e-4)
-    with pytest.raises(DataError, match="no conversion is known"):
+    with pytest.raises(DataError, match="cannot be converted"):
         library.search(WindowSet.from_arrays([values], channels=("pressure [degC]", "flow", "speed")))
     with pytest.raises(DataError, match="are both 'pressure'"):
         library.search(WindowSet.from_arrays([values], channels=("druck", "pressure", "speed")))

@@ -154,7 +154,7 @@ def test_undo_and_time_travel(library: Library, where: str) -> None:
         past.label("w0", "leak")
     assert library.undo().what == "add"
     assert library.undo().what == "normals"
-    with pytest.raises(UsageError, match="no change to take back"):
+    with pytest.raises(UsageError, match="no change to revert"):
         library.undo()
     assert len(library) == 0
     library.add(windows(2))
@@ -192,7 +192,7 @@ import numpy as np
 from readbench.cases import Library, _library as library
 from readbench.engine.context import Context
 from tests.cases.samples import windows
-library.BATCH = 20
+library.ADD_BATCH = 20
 own = Library.open(sys.argv[1])
 start = len(own)
 print("ready", flush=True)
@@ -257,5 +257,5 @@ def test_one_change_is_taken_back_and_made_again_while_later_ones_stay(library: 
     assert (library.case("w3").rejected, library.case("w3").notes) == (("leak",), "Seal replaced.")
     with pytest.raises(UsageError, match="taken back"):
         library.redo(number)
-    with pytest.raises(UsageError, match="no change 999 to take back"):
+    with pytest.raises(UsageError, match="no change 999 to revert"):
         library.undo(999)

@@ -11,7 +11,7 @@ from hypothesis import given
 from sklearn.calibration import calibration_curve
 
 from readbench.common.calibration import (
-    BINS,
+    DEFAULT_BINS,
     Binning,
     calibration_floor,
     coverage,
@@ -69,7 +69,7 @@ def test_bins_of_equal_width_are_those_of_scikit_learn() -> None:
 
 def test_the_default_is_fifteen_bins_of_equal_mass() -> None:
     curve = reliability(np.linspace(0, 1, 150) ** 8, np.ones(150, bool))
-    assert BINS == 15
+    assert DEFAULT_BINS == 15
     assert curve.count.tolist() == [10] * 15
     assert (np.diff(curve.confidence) > 0).all()
 

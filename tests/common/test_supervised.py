@@ -71,7 +71,7 @@ def test_pauses_double_up_to_the_longest(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_round_that_lasts_after_a_failure_counts_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervised, "STEADY_S", 0.2)
+    monkeypatch.setattr(supervised, "RECOVERED_AFTER_S", 0.2)
     rounds, ended = [0], threading.Event()
 
     def serve() -> None:

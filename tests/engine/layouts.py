@@ -161,7 +161,7 @@ LAYOUTS = [
         "T1 Time;T1 ValueY;P1 Time;P1 ValueY\n31.12.2025 23:59:58;1,5;31.12.2025 23:59:58;10\n"
         "31.12.2025 23:59:59;2,5;31.12.2025 23:59:59;11\n",
         TWO,
-        says=("a column of times of its own",),
+        says=("Each signal has its column of times",),
     ),
     Layout(
         "Siemens, date and time apart",

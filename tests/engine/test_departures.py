@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from readbench.engine.departures import ROUGH, DepartureDetector, find_onset, measure
+from readbench.engine.departures import ROUGHNESS_SPANS, DepartureDetector, find_onset, measure
 from readbench.errors import DataError
 
 SPANS = (3, 8, 20)
@@ -17,7 +17,7 @@ SPANS = (3, 8, 20)
 def measure_slowly(values: np.ndarray, spans: tuple[int, ...]) -> np.ndarray:
     """As `measure`, step by step."""
     steps = values.shape[1] - spans[-1]
-    found = np.full((len(spans) + len(ROUGH), len(values), steps), np.nan)
+    found = np.full((len(spans) + len(ROUGHNESS_SPANS), len(values), steps), np.nan)
     for channel, row in enumerate(values):
         moves = np.diff(row, prepend=row[0])
         for step in range(steps):
@@ -26,7 +26,7 @@ def measure_slowly(values: np.ndarray, spans: tuple[int, ...]) -> np.ndarray:
                 own = row[end - span : end]
                 if np.isnan(own).sum() * 2 <= span:
                     found[number, channel, step] = np.nanmean(own)
-            for number, place in enumerate(ROUGH, start=len(spans)):
+            for number, place in enumerate(ROUGHNESS_SPANS, start=len(spans)):
                 own = moves[end - spans[place] : end]
                 if np.isnan(own).sum() * 2 <= spans[place]:
                     found[number, channel, step] = 0.5 * np.log(np.nanmean(own**2) + 1e-18)

@@ -3,8 +3,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from readbench.engine.parameters import Parameter, ParameterRange, Value, parameters_of
 from readbench.errors import ParameterError

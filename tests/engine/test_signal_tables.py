@@ -7,8 +7,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from readbench.common.tables import Limits, Table, read_table
 from readbench.engine.signal_tables import SignalTable, understand_table

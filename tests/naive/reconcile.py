@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.engine.preparation import LARGEST_SCORE
+from readbench.engine.preparation import MAX_SCORE
 from readbench.engine.windows import WindowSet
 
 Numbers = NDArray[np.float64]
@@ -39,7 +39,7 @@ def normalise(windows: WindowSet, mode: str, reference: WindowSet) -> list[Numbe
             step = float(np.spacing(np.float32(abs(mean)))) / 2
             if std > (abs(mean) * resolution if mode == "window" else step):
                 for t, value in enumerate(row):
-                    scaled[c, t] = min(max((value - mean) / std, -LARGEST_SCORE), LARGEST_SCORE)
+                    scaled[c, t] = min(max((value - mean) / std, -MAX_SCORE), MAX_SCORE)
         out.append(scaled)
     return out
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from readbench.engine.llm import read_match
 from readbench.engine.llm._messages import Image, ModelRequest, SeriesPart, Text
 from readbench.engine.llm._providers import Toto
 from readbench.engine.llm._settings import Profile
+from tests.serving import answering
 
 torch = pytest.importorskip("torch")
 
@@ -85,11 +85,8 @@ def served(checkout: Path) -> Iterator[tuple[str, list[Any]]]:
     from research.toto_server import TotoModel, serve  # noqa: PLC0415 - needs torch
 
     model = TotoModel(checkout, "stand-in", steps=128)
-    server = serve(model, 0)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", model.upstream.SEEN
-    server.shutdown()
-    server.server_close()
+    with answering(serve(model, 0)) as address:
+        yield address, model.upstream.SEEN
 
 
 def question() -> ModelRequest:

@@ -16,12 +16,10 @@ from readbench.cli import app
 from readbench.engine.method import Method
 from readbench.engine.ranking import rank
 from readbench.engine.vectors import VectorFolder
-from readbench.studies import StudyCell
-from readbench.studies import _active as module
+from readbench.studies import StudyCell, _active as module
 from readbench.studies._active import (
     RANDOM,
     TELLING,
-    LabellingResult,
     LearningCurve,
     active_table,
     common_counts,
@@ -46,19 +44,20 @@ def test_with_all_labels_both_orders_are_the_method_itself(
     monkeypatch.setattr(module, "COUNTS", (10, 100_000))
     monkeypatch.setattr(module, "DRAWS", 1)
     found = simulate_labelling(task, 0, METHOD, private_cache)
-    assert found.counts == (10, len(corpus))
+    assert found["counts"] == [10, len(corpus)]
     scores = Method(METHOD, vectors=VectorFolder(private_cache)).fit(corpus, task.normals).score(task.queries)
     expected = evaluate(rank(scores, 100), task.queries.labels, corpus.labels).values["NDCG@10"]
-    for values in found.values.values():
+    for values in map(np.array, found["values"].values()):
         np.testing.assert_array_equal(values[1], expected)
         assert (values[0] != expected).any()
-    assert found.groups == task.queries.groups.tolist()
+    assert found["groups"] == task.queries.groups.tolist()
 
 
 def lesson(dataset: str, seed: int, counts: tuple[int, ...], telling: float, random: float) -> LearningCurve:
     shape = (len(counts), 4)
     values = {TELLING: np.full(shape, telling), RANDOM: np.full(shape, random)}
-    return LearningCurve(StudyCell(dataset, "raw+verdict", seed), LabellingResult(counts, values, ["a", "a", "b", "b"]))
+    groups = np.array(["a", "a", "b", "b"])
+    return LearningCurve(StudyCell(dataset, "raw+verdict", seed), np.array(counts), values, groups)
 
 
 GIVEN = [
@@ -72,6 +71,7 @@ def test_rows_are_means_over_seeds_at_counts_that_all_have() -> None:
     table = active_table(GIVEN)
     assert common_counts(GIVEN) == [5, 10]
     assert table.header == ["Dataset", "Order", "5", "10"]
+    assert {len(row) for row in table.rows} == {len(table.header)}
     assert [row[2] for row in table.rows] == ["0.700", "0.400", "0.300", "0.200", "0.500", "0.300"]
 
 

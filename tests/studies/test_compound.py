@@ -38,11 +38,11 @@ def test_a_source_without_compound_classes_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_run_of_several_causes_is_a_case_or_a_normal(real_data: Path, tmp_path: Path) -> None:
-    task = pose_compound(SOURCE, real_data, tmp_path)
-    assert (len(task.queries), len(task.corpus)) == (189, 257)
-    known = set(task.corpus.groups.tolist()) | set(task.normals.groups.tolist())
-    assert not known & set(task.queries.groups.tolist())
-    assert not any(" + " in task.corpus.classes[label] for label in task.corpus.labels)
+    queries, corpus, normals = pose_compound(SOURCE, real_data, tmp_path)
+    assert (len(queries), len(corpus)) == (189, 257)
+    known = set(corpus.groups.tolist()) | set(normals.groups.tolist())
+    assert not known & set(queries.groups.tolist())
+    assert not any(" + " in corpus.classes[label] for label in corpus.labels)
 
 
 def test_methods_are_measured_and_kept(real_data: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def measure(folder: Path, *methods: str) -> StudyResult[MethodCost]:
+def measure(folder: Path, *methods: str) -> StudyResult[_cost.CostResult]:
     study = STUDIES.get("cost")
     return run_study(study, study.grid({"datasets": [SMALL], "methods": methods}, out=folder))
 
@@ -35,7 +35,7 @@ def measure(folder: Path, *methods: str) -> StudyResult[MethodCost]:
 def test_methods_are_measured_once_and_kept(tmp_path: Path) -> None:
     found = measure(tmp_path, "random", "euclidean")
     assert not found.failures
-    assert [one.method for one in found.results] == ["random", "euclidean"]
+    assert [one.cell.method for one in found.results] == ["random", "euclidean"]
     assert all(one.cpu_s > 0 for one in found.results)
     assert found.results[0].task.startswith(f"{SMALL}: ")
     assert "cases of 2 x 256" in found.results[0].task

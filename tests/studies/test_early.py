@@ -165,7 +165,6 @@ def result(
     return EarlyResult(
         StudyCell(dataset, method, rho=20),
         way="asked",
-        simulated=True,
         shares=shares,
         scores=np.stack([own, own]).astype(float),
         right=own,
@@ -180,7 +179,6 @@ def result(
 def test_the_first_right_and_firm_answer() -> None:
     one = result([[0, 1, 0], [1, 1, 0], [1, 1, 1]], [[1, 0, 1], [1, 0, 1], [1, 1, 0]])
     assert one.first_right.tolist() == [SHARES[1], SHARES[2], np.inf]
-    assert one.first_notice.tolist() == [0, SHARES[2], 0]
     assert one.noticed_right == pytest.approx(1 / 3)
     row = dict(zip((table := notice_table([one])).header, table.rows[0], strict=True))
     assert (row["At onset"], row["by T/8"], row["Median"]) == ("0.667", "0.667", "1/8")

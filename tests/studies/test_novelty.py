@@ -21,7 +21,9 @@ GIVEN = [
 
 
 def test_a_row_is_a_fault_of_a_dataset_over_its_seeds() -> None:
-    assert novelty_table(GIVEN).rows == [
+    table = novelty_table(GIVEN)
+    assert table is not None
+    assert table.rows == [
         ["one", "leak", "0", "3", "0.500", "0.500"],
         ["one", "stall", "0", "1", "0.500", "0.500"],
         ["two", "stall", "0", "1", "0.500", "0.500"],

@@ -51,6 +51,16 @@ def test_one_dataset_needs_no_mean_and_levels_have_their_own_rows() -> None:
     assert [row[:3] for row in table.rows] == [["one", "0", "0.100"], ["one", "20", "0.200"]]
 
 
+def test_a_dataset_whose_cells_of_a_level_failed_is_left_out_there() -> None:
+    table = opinion_table([*GIVEN, measured("one", 0, 20, 0.2)])
+    assert [row[:2] for row in table.rows] == [
+        ["one", "0"],
+        ["two", "0"],
+        ["one", "20"],
+        ["mean of 2 datasets (real)", "0"],
+    ]
+
+
 def test_a_panel_for_each_dataset_and_for_all_of_them() -> None:
     figure = draw_reliability([*GIVEN, measured("one", 0, 20, 0.1)])
     titles = [axis.get_title(loc="left") for axis in figure.axes if axis.axison]

@@ -28,11 +28,12 @@ def test_opinions_are_measured_printed_and_written(tmp_path: Path) -> None:
 
 def test_started_again_it_keeps_what_is_finished_and_names_what_fails(tmp_path: Path) -> None:
     options = ["--method", "raw+verdict", "--set", "novelty=false", "--out", str(tmp_path)]
-    small = ["--datasets", "sim_ecg(runs=80)", "--jobs", "2"]
+    small = ["--datasets", "sim_ecg(runs=80)"]
     assert CliRunner().invoke(app, ["study", "opinions", *small, "--seeds", "0", *options]).exit_code == 0
     (first,) = tmp_path.glob("cells/*")
     written = first.stat().st_mtime_ns
-    assert CliRunner().invoke(app, ["study", "opinions", *small, "--seeds", "0,1", *options]).exit_code == 0
+    more = ["--seeds", "0,1", "--jobs", "2"]
+    assert CliRunner().invoke(app, ["study", "opinions", *small, *more, *options]).exit_code == 0
     assert len(list(tmp_path.glob("cells/*"))) == 2
     assert first.stat().st_mtime_ns == written
     absent = ["--root", str(tmp_path / "nowhere"), "--seeds", "0", "--datasets", "skab,sim_ecg(runs=80)"]

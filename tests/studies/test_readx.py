@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,10 @@ from readbench.studies._readx import (
     ReadxResult,
     draw_readx,
     ranking_table,
-    readx_blocks,
     readx_table,
     standings,
 )
+from readbench.studies._study import find_blocks
 
 SOURCE = "sim_tanks(runs=160)"
 
@@ -52,7 +53,6 @@ def result(
     names = np.array([f"{asset}/{i}" for i in range(len(faults))])
     return ReadxResult(
         StudyCell(dataset, method, part=asset),
-        simulated=True,
         queries=names,
         faults=np.array(faults),
         groups=names,
@@ -65,7 +65,7 @@ def test_the_retained_share_is_beyond_chance_of_each_pool() -> None:
     chance = {"same": [0.5, 0.5], "other": [0.1, 0.2]}
     x = result("x", {"same": [0.9, 0.7], "other": [0.4, 0.5]}, chance, ["a", "a"])
     y = result("y", {"same": [0.8], "other": [0.3]}, {"same": [0.2], "other": [0.2]}, ["a"])
-    block = ReadxBlock((x, y), by_query=True)
+    block = ReadxBlock.of((x, y), by_query=True)
     same, other = (0.4 + 0.2 + 0.6) / (0.5 + 0.5 + 0.8), (0.3 + 0.3 + 0.1) / (0.9 + 0.8 + 0.8)
     assert block.corrected("same", block.paired) == pytest.approx(same)
     assert block.other == pytest.approx(other)
@@ -78,7 +78,7 @@ def test_the_retained_share_is_beyond_chance_of_each_pool() -> None:
 
 def test_queries_count_in_pairs_where_both_pools_have_something_to_find() -> None:
     nan = float("nan")
-    block = ReadxBlock(
+    block = ReadxBlock.of(
         (
             result(
                 "x",
@@ -94,18 +94,18 @@ def test_queries_count_in_pairs_where_both_pools_have_something_to_find() -> Non
 
 def test_a_fault_type_counts_once_and_in_it_an_asset() -> None:
     ones = {"same": [0.5] * 4, "other": [0.0] * 4}
-    block = ReadxBlock(
+    block = ReadxBlock.of(
         (
             result("x", {"same": [1.0] * 4, "other": [1.0] * 4}, ones, ["a", "a", "a", "b"]),
             result("y", {"same": [1.0], "other": [0.0]}, {"same": [0.5], "other": [0.0]}, ["a"]),
         )
     )
     assert block.other == pytest.approx((0.5 + 1) / 2)
-    assert ReadxBlock(block.results, by_query=True).other == pytest.approx(4 / 5)
+    assert replace(block, by_query=True).other == pytest.approx(4 / 5)
 
 
 def test_no_share_where_the_same_asset_is_at_chance() -> None:
-    block = ReadxBlock((result("x", {"same": [0.5], "other": [0.9]}, {"same": [0.5], "other": [0.1]}, ["a"]),))
+    block = ReadxBlock.of((result("x", {"same": [0.5], "other": [0.9]}, {"same": [0.5], "other": [0.1]}, ["a"]),))
     assert np.isnan(block.retained())
     assert block.retained_interval(block.assets) is None
 
@@ -120,7 +120,7 @@ def test_methods_are_ranked_on_datasets_that_all_have() -> None:
     ]
     board = standings(measured)
     assert board is not None
-    assert board.methods == ["euclidean", "dtw-i"]
+    assert board.titles == ["ED", "DTW-I"]
     table = ranking_table(measured)
     assert table is not None
     assert [row[0] for row in table.rows] == ["DTW-I", "ED"]
@@ -157,8 +157,8 @@ def test_the_same_queries_are_searched_at_each_level_by_each_method(measured: li
 
 
 def test_random_lists_are_at_chance_in_every_pool(measured: list[ReadxResult]) -> None:
-    block = readx_blocks([one for one in measured if one.cell.method == "random"], by_query=True)
-    for own in block.values():
+    for results in find_blocks([one for one in measured if one.cell.method == "random"]).values():
+        own = ReadxBlock.of(results, by_query=True)
         for pool in POOLS:
             chosen, at = own.can_find(pool), POOLS.index(pool)
             gains = (own.scores - own.chance)[0, at, chosen]

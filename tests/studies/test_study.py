@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from readbench.benchmark.runs import Executor, Local, Processes
+from readbench.benchmark.runs import Executor, Local, Processes, load_cell_task
 from readbench.common.progress import SILENT, Progress
+from readbench.engine.method import Method
 from readbench.errors import DataError, UnknownNameError, UsageError
-from readbench.studies import STUDIES, EndedCell, Row, measure_cells
+from readbench.studies import STUDIES, EndedCell, Grid, Row, StudyCell, _study, measure_cells
 from readbench.studies._study import name_file
-from readbench.studies._used_code import find_used_code
+from readbench.studies._used_code import UsedCode, find_used_code
 
 CELLS = ("one", "two", "three")
 
@@ -148,3 +150,20 @@ def show(rows):
         digests[name] = used.digest
     assert digests["as_is"] == digests["shown"] == digests["said"]
     assert len(set(digests.values())) == 3
+
+
+def test_what_a_grid_does_counts_where_the_measuring_function_does_not_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rank(cell, progress, grid):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        return [{"ndcg": grid.method(cell, progress).fit(grid.task(cell).corpus)}]
+
+    counted: list[object] = []
+
+    def count(*roots: object, **_: object) -> str:
+        counted.extend(roots)
+        return ""
+
+    monkeypatch.setattr(_study, "fingerprint_of", count)
+    monkeypatch.setattr(_study, "find_used_code", lambda _: UsedCode((), ""))
+    study = replace(STUDIES.get("compound"), measure=rank, depends=lambda *_: "")
+    _study.identify(StudyCell("sim_ecg", "euclidean"), study, Grid(("sim_ecg",), ("euclidean",)))
+    assert {Method, load_cell_task} <= set(counted)

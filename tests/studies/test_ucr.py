@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from readbench.benchmark.sources import Ctsr
 from readbench.cli import app
+from readbench.engine.method import Method
 from readbench.studies._ucr import accuracy, read_archive_set
 
 SETS = ("Hills", "Valleys")
@@ -40,13 +41,13 @@ def root(tmp_path: Path) -> Path:
 def test_datasets_with_both_sides_keep_the_archives_division(root: Path) -> None:
     assert Ctsr().divided(root) == list(SETS)
     found = [read_archive_set(name, root) for name in SETS]
-    assert [(d.name, len(d.train), len(d.test)) for d in found] == [(name, 2, 4) for name in SETS]
-    assert len(set(found[0].train.labels.tolist())) == 2
+    assert [(len(train), len(test)) for train, test in found] == [(2, 4)] * 2
+    assert len(set(found[0][0].labels.tolist())) == 2
 
 
 @pytest.mark.parametrize("method", ["euclidean", "dtw-i", "sonde(reference=none)"])
 def test_accuracy_is_the_share_of_right_neighbours(method: str, root: Path) -> None:
-    assert [accuracy(method, read_archive_set(name, root), None) for name in SETS] == [1.0, 0.75]
+    assert [accuracy(Method(method), *read_archive_set(name, root)) for name in SETS] == [1.0, 0.75]
 
 
 def test_the_command_writes_every_dataset(root: Path, tmp_path: Path) -> None:

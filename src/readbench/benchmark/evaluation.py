@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
-from readbench.benchmark import metrics as judging
-from readbench.benchmark import runs
+from readbench.benchmark import metrics as judging, runs
 from readbench.benchmark.metrics import DEFAULT_METRIC
 from readbench.benchmark.protocol import Source, SplitUnit, Task, load_task
 from readbench.benchmark.report import (
     AgainstRow,
-    OwnCell,
     Results,
+    ScoredCell,
     check_published,
     choose_headline,
     compare_with_published,
@@ -252,14 +251,14 @@ def evaluate(  # noqa: PLR0913 - what an evaluation may be told
         if published:
             check_published(each.info.name, each.seed, each.fingerprint(), published)
         scores += _evaluate_task(own or str(method), each, asked, wanted, _path(cache) or cache_root(), progress)
-    cells = [_own_cell(level) for level in scores]
+    cells = [_scored_cell(level) for level in scores]
     beside = compare_with_published(cells, published, metric=judged) if published else ()
     return Evaluation(str(own) if own else str(parse(str(method))), scores, beside)
 
 
-def _own_cell(level: LevelScores) -> OwnCell:
+def _scored_cell(level: LevelScores) -> ScoredCell:
     values = {name: np.asarray(column) for name, column in level.judged.values.items()}  # noqa: PD011 - no frame
-    return OwnCell(*level.task, level.rho, level.fingerprint, level.queries, values)
+    return ScoredCell(*level.task, level.rho, level.fingerprint, level.queries, values)
 
 
 def _evaluate_task(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import Judgement, compute
 from readbench.benchmark.protocol import Composition, Recording, Source, build, compose_task
-from readbench.engine.registry import DEEPEST, METRICS, MetricEntry
+from readbench.engine.registry import MAX_METRIC_DEPTH, METRICS, MetricEntry
 from readbench.engine.windows import NORMAL, UNLABELLED
 
 SourceCheck = Callable[[Source, Path | None], None]
@@ -57,16 +56,14 @@ def recordings_repeat(source: Source, root: Path | None) -> None:
 
 
 def a_task_can_be_composed(source: Source, root: Path | None) -> None:
-    """Windows, split and composition keep the protocol's promises."""
-    with tempfile.TemporaryDirectory() as cache:
-        built = build(source, root, Path(cache))
-        task = compose_task(built, seed=0, settings=Composition())
-        assert not set(task.queries.groups) & set(task.corpus.groups), "a group is on both sides"
-        assert set(task.queries.labels) <= set(task.corpus.labels), "a query without relevant item"
-        assert NORMAL not in task.queries.labels
-        assert (task.normals.labels == NORMAL).all()
-        assert (task.corpus_at(0).labels != NORMAL).all()
-        task.corpus.require_finite()
+    """Windows, split and composition keep the protocol's promises; the windows are kept in the user's cache."""
+    task = compose_task(build(source, root), seed=0, settings=Composition())
+    assert not set(task.queries.groups) & set(task.corpus.groups), "a group is on both sides"
+    assert set(task.queries.labels) <= set(task.corpus.labels), "a query without relevant item"
+    assert NORMAL not in task.queries.labels
+    assert (task.normals.labels == NORMAL).all()
+    assert (task.corpus_at(0).labels != NORMAL).all()
+    task.corpus.require_finite()
 
 
 SOURCE_CHECKS: tuple[SourceCheck, ...] = (
@@ -154,7 +151,7 @@ def chance_is_what_random_lists_reach(metric: str) -> None:
         rng = np.random.default_rng(items)
         labels = rng.permuted(np.tile(np.arange(items) < relevant, (RANDOM_LISTS, 1)), axis=1).astype(np.int64)
         asked = np.ones(RANDOM_LISTS, np.int64)
-        judged = Judgement(asked, labels[:, :DEEPEST], relevant * asked, items)
+        judged = Judgement(asked, labels[:, :MAX_METRIC_DEPTH], relevant * asked, items)
         values = compute(entry, judged)
         expected = np.asarray(entry.chance(judged.cut(entry.depth), *entry.arguments))
         # What did not happen in n draws may still have a probability of 3 / n: the rule of three.
@@ -188,7 +185,7 @@ def sample_judgement(seed: int = 0, *, queries: int = 40, items: int = 150) -> J
     corpus = rng.integers(-1, FAULTS + 1, items)
     asked = rng.integers(1, FAULTS + 1, queries)
     ranking = np.argsort(rng.random((queries, items)), axis=1)
-    return Judgement.of(ranking[:, :DEEPEST], asked, corpus)
+    return Judgement.of(ranking[:, :MAX_METRIC_DEPTH], asked, corpus)
 
 
 def _sorted(judged: Judgement, *, best_first: bool) -> Judgement:
@@ -196,7 +193,7 @@ def _sorted(judged: Judgement, *, best_first: bool) -> Judgement:
     rows = []
     for label, relevant in zip(judged.query_labels, judged.relevant, strict=True):
         row = np.concatenate([np.full(relevant, label), np.full(judged.corpus_size - relevant, -1)])
-        rows.append((row if best_first else row[::-1])[:DEEPEST])
+        rows.append((row if best_first else row[::-1])[:MAX_METRIC_DEPTH])
     return Judgement(judged.query_labels, np.stack(rows), judged.relevant, judged.corpus_size)
 
 

@@ -19,226 +19,99 @@ library.undo()
 The names below are imported when first used: a command that only shows its help computes nothing.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import warnings
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-_EXPORTS = {
-    "_asking": ("DEFAULT_METHOD", "Count", "GivenBy", "Question", "QuestionParameter", "Sheet", "Shown", "question"),
-    "_backtest": ("Assumptions", "Backtest", "Replayed", "replay_history"),
-    "_backup": ("export_library", "import_library"),
-    "_bulk": ("encode_cases", "join_windows", "read_files"),
-    "_check": ("LibraryCheck", "check_library"),
-    "_evidence": ("DEPARTS", "FARTHEST", "MOST_STEPS", "NormalReference", "draw_evidence", "reference_for"),
-    "_incidents": ("IncidentReport", "add_incidents"),
-    "_intake": (
-        "FIRST_DATE",
-        "UNSEEN",
-        "Interval",
-        "ReadRecording",
-        "ToldContext",
-        "attach_context",
-        "describe_context",
-        "describe_still",
-        "facts_of",
-        "format_time",
-        "parse_facts",
-        "parse_time",
-        "read_recording",
-        "windows_from",
-    ),
-    "_journal": ("Snapshot", "sign_changes"),
-    "_library": ("Library",),
-    "_models": (
-        "NORMAL_OPERATION",
-        "UNLIKE",
-        "AddedCase",
-        "Answer",
-        "Case",
-        "CaseDetails",
-        "CasePair",
-        "Change",
-        "ChannelEvidence",
-        "Doubt",
-        "Evidence",
-        "Fault",
-        "Filter",
-        "Hit",
-        "HitGroup",
-        "LibraryOverview",
-        "MapPoint",
-        "Record",
-        "Remark",
-        "Separation",
-        "Suggestion",
-        "Summary",
-        "Vote",
-        "WindowCheck",
-    ),
-    "_paper": ("write_page",),
-    "_processes": ("SearchPool",),
-    "_questions": ("QUESTIONS", "describe_oddities", "shorten_note"),
-    "_reports": ("link_case", "list_backtest", "report_backtest", "report_case"),
-}
-_PLACES = {name: module for module, names in _EXPORTS.items() for name in names}
+from readbench.common.rooms import open_room
 
 if TYPE_CHECKING:
     from readbench.cases._asking import (
-        DEFAULT_METHOD,
-        Count,
-        GivenBy,
-        Question,
-        QuestionParameter,
-        Sheet,
-        Shown,
-        question,
+        DEFAULT_METHOD as DEFAULT_METHOD,
+        Count as Count,
+        GivenBy as GivenBy,
+        Question as Question,
+        QuestionParameter as QuestionParameter,
+        Sheet as Sheet,
+        Shown as Shown,
+        question as question,
     )
-    from readbench.cases._backtest import Assumptions, Backtest, Replayed, replay_history
-    from readbench.cases._backup import export_library, import_library
-    from readbench.cases._bulk import encode_cases, join_windows, read_files
-    from readbench.cases._check import LibraryCheck, check_library
-    from readbench.cases._evidence import DEPARTS, FARTHEST, MOST_STEPS, NormalReference, draw_evidence, reference_for
-    from readbench.cases._incidents import IncidentReport, add_incidents
+    from readbench.cases._backtest import (
+        Assumptions as Assumptions,
+        Backtest as Backtest,
+        Replayed as Replayed,
+        replay_history as replay_history,
+    )
+    from readbench.cases._backup import export_library as export_library, import_library as import_library
+    from readbench.cases._bulk import (
+        encode_cases as encode_cases,
+        join_windows as join_windows,
+        read_files as read_files,
+    )
+    from readbench.cases._check import LibraryCheck as LibraryCheck, check_library as check_library
+    from readbench.cases._evidence import (
+        CLIP_SIGMA as CLIP_SIGMA,
+        DEPARTURE_THRESHOLD as DEPARTURE_THRESHOLD,
+        MAX_ALIGNED_STEPS as MAX_ALIGNED_STEPS,
+        NormalReference as NormalReference,
+        draw_evidence as draw_evidence,
+        reference_for as reference_for,
+    )
+    from readbench.cases._incidents import IncidentReport as IncidentReport, add_incidents as add_incidents
     from readbench.cases._intake import (
-        FIRST_DATE,
-        UNSEEN,
-        Interval,
-        ReadRecording,
-        ToldContext,
-        attach_context,
-        describe_context,
-        describe_still,
-        facts_of,
-        format_time,
-        parse_facts,
-        parse_time,
-        read_recording,
-        windows_from,
+        FIRST_DATE as FIRST_DATE,
+        UNSEEN as UNSEEN,
+        Interval as Interval,
+        ReadRecording as ReadRecording,
+        ToldContext as ToldContext,
+        attach_context as attach_context,
+        describe_context as describe_context,
+        describe_still as describe_still,
+        facts_of as facts_of,
+        format_time as format_time,
+        parse_facts as parse_facts,
+        parse_time as parse_time,
+        read_recording as read_recording,
+        windows_from as windows_from,
     )
-    from readbench.cases._journal import Snapshot, sign_changes
-    from readbench.cases._library import Library
+    from readbench.cases._journal import Snapshot as Snapshot, sign_changes as sign_changes
+    from readbench.cases._library import Library as Library
     from readbench.cases._models import (
-        NORMAL_OPERATION,
-        UNLIKE,
-        AddedCase,
-        Answer,
-        Case,
-        CaseDetails,
-        CasePair,
-        Change,
-        ChannelEvidence,
-        Doubt,
-        Evidence,
-        Fault,
-        Filter,
-        Hit,
-        HitGroup,
-        LibraryOverview,
-        MapPoint,
-        Record,
-        Remark,
-        Separation,
-        Suggestion,
-        Summary,
-        Vote,
-        WindowCheck,
+        NORMAL_OPERATION as NORMAL_OPERATION,
+        UNLIKE as UNLIKE,
+        AddedCase as AddedCase,
+        Answer as Answer,
+        Case as Case,
+        CaseDetails as CaseDetails,
+        CasePair as CasePair,
+        Change as Change,
+        ChannelEvidence as ChannelEvidence,
+        Doubt as Doubt,
+        Evidence as Evidence,
+        Fault as Fault,
+        Filter as Filter,
+        Hit as Hit,
+        HitGroup as HitGroup,
+        LibraryOverview as LibraryOverview,
+        MapPoint as MapPoint,
+        Record as Record,
+        Remark as Remark,
+        Separation as Separation,
+        Suggestion as Suggestion,
+        Summary as Summary,
+        Vote as Vote,
+        WindowCheck as WindowCheck,
     )
-    from readbench.cases._paper import write_page
-    from readbench.cases._processes import SearchPool
-    from readbench.cases._questions import QUESTIONS, describe_oddities, shorten_note
-    from readbench.cases._reports import link_case, list_backtest, report_backtest, report_case
+    from readbench.cases._paper import write_page as write_page
+    from readbench.cases._processes import SearchPool as SearchPool
+    from readbench.cases._questions import (
+        QUESTIONS as QUESTIONS,
+        describe_oddities as describe_oddities,
+        shorten_note as shorten_note,
+    )
+    from readbench.cases._reports import (
+        link_case as link_case,
+        list_backtest as list_backtest,
+        report_backtest as report_backtest,
+        report_case as report_case,
+    )
 
-__all__ = [
-    "DEFAULT_METHOD",
-    "DEPARTS",
-    "FARTHEST",
-    "FIRST_DATE",
-    "MOST_STEPS",
-    "NORMAL_OPERATION",
-    "QUESTIONS",
-    "UNLIKE",
-    "UNSEEN",
-    "AddedCase",
-    "Answer",
-    "Assumptions",
-    "Backtest",
-    "Case",
-    "CaseDetails",
-    "CasePair",
-    "Change",
-    "ChannelEvidence",
-    "Count",
-    "Doubt",
-    "Evidence",
-    "Fault",
-    "Filter",
-    "GivenBy",
-    "Hit",
-    "HitGroup",
-    "IncidentReport",
-    "Interval",
-    "Library",
-    "LibraryCheck",
-    "LibraryOverview",
-    "MapPoint",
-    "NormalReference",
-    "Question",
-    "QuestionParameter",
-    "ReadRecording",
-    "Record",
-    "Remark",
-    "Replayed",
-    "SearchPool",
-    "Separation",
-    "Sheet",
-    "Shown",
-    "Snapshot",
-    "Suggestion",
-    "Summary",
-    "ToldContext",
-    "Vote",
-    "WindowCheck",
-    "add_incidents",
-    "attach_context",
-    "check_library",
-    "describe_context",
-    "describe_oddities",
-    "describe_still",
-    "draw_evidence",
-    "encode_cases",
-    "export_library",
-    "facts_of",
-    "format_time",
-    "import_library",
-    "join_windows",
-    "link_case",
-    "list_backtest",
-    "parse_facts",
-    "parse_time",
-    "question",
-    "read_files",
-    "read_recording",
-    "reference_for",
-    "replay_history",
-    "report_backtest",
-    "report_case",
-    "shorten_note",
-    "sign_changes",
-    "windows_from",
-    "write_page",
-]
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any exported object
-    if name == "CaseLibrary":
-        warnings.warn("CaseLibrary is now Library: from readbench.cases import Library.", DeprecationWarning, 2)
-        name = "Library"
-    if name not in _PLACES:
-        raise AttributeError(f"module 'readbench.cases' has no attribute {name!r}")
-    return getattr(import_module(f"readbench.cases.{_PLACES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+open_room(__name__)

@@ -1,25 +1,21 @@
-"""From rankings to answers: which cases are listed, how likely they are, and what the reader must know.
+"""Answers from rankings: hits, probability of each fault type, probability of an unknown type, remarks.
 
-An opinion on known fault types becomes one in which "unlike anything here" is an option.
-
-How likely the next fault is of a type that the library has never seen, π, is told by the types it has seen once
-(`readbench.engine.rerankers.estimate_unseen_share`, Good and Turing's estimate, which Verdict uses too). How strange a
-window is comes as a p-value p among the library's own held-out cases, and speaks for a new type by -1 / (e p ln p) at
-most (Sellke, Bayarri and Berger, 2001). So
+The prior probability π that the next fault is of a type missing from the library follows from the types seen once
+(`readbench.engine.rerankers.estimate_unseen_share`: Good and Turing's estimate, also used by Verdict). The novelty of a
+window is a p-value p among held-out cases of the library; the Bayes factor for a new type is at most -1 / (e p ln p)
+(Sellke, Bayarri and Berger, 2001). So
 
     P(unlike) = π / (π + (1 - π) b),     b = -e p ln p for p < 1/e, else 1
 
-and the known types share the rest as their posterior says. Where a window is known not to be of some of them, to which
-the posterior gave r together, the odds of the other types and of a new one stay: (1 - r) b takes the place of b. A
-window that cannot be judged (`_plausibility`) is one that known faults show in `FALSE_ALARMS` of cases at most, so that
-b is no more than this; and since wrong files, units and names are asked about, too, π is taken for `ODD_QUESTIONS` at
-least.
+and the known types share the rest in proportion to their posterior. If some types are excluded, with posterior r in
+total, the odds of the others and of a new type stay: b becomes (1 - r) b. A window that cannot be judged
+(`_plausibility`) occurs in at most `FALSE_ALARM_RATE` of known faults, which bounds b; and since users also query wrong
+files, units and names, π is at least `UNRELATED_QUERY_SHARE`.
 
-Where the library knows enough normal windows, "normal operation" is one more option (`_normal`), and all others share
-what it leaves.
+If the library has enough normal windows, "normal operation" is an option (`_normal`), and the others share the rest.
 
-What cannot be ruled out is decided on one scale for all options: from the least probability with which held-out cases
-of the library still hold their true type in nine of ten cases (`Opinion.threshold`).
+An option "cannot be ruled out" above one threshold: the smallest probability that keeps the true type of nine in ten
+held-out cases (`Opinion.threshold`).
 """
 
 from __future__ import annotations
@@ -36,27 +32,27 @@ from pydantic import BaseModel, ConfigDict
 from readbench.cases._journal import Snapshot
 from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer, Fault, Filter, Hit, HitGroup, Remark, Vote
 from readbench.cases._normal import NormalOpinion
-from readbench.cases._plausibility import FALSE_ALARMS
+from readbench.cases._plausibility import FALSE_ALARM_RATE
 from readbench.cases._search import SearchResult
 from readbench.engine.rerankers import Opinion
 
-ODD_QUESTIONS = 0.1
-"""Share of questions that may be about no window of this plant; assumed, since no library can know it."""
+UNRELATED_QUERY_SHARE = 0.1
+"""Assumed share of queries that do not come from this plant."""
 
 
 def novelty_probability(p_value: float, prior: float, *, excluded: float = 0.0, judgeable: bool = True) -> float:
-    """Probability of a type that the library does not know.
+    """Probability that a window shows a fault type missing from the library.
 
     >>> round(novelty_probability(0.5, 0.1), 3), round(novelty_probability(0.001, 0.1), 3)
     (0.1, 0.855)
-    >>> round(novelty_probability(0.5, 0.1, excluded=0.9), 3)  # it is known not to be what it looks like
+    >>> round(novelty_probability(0.5, 0.1, excluded=0.9), 3)  # the likeliest types are excluded
     0.526
     >>> round(novelty_probability(0.5, 0.1, judgeable=False), 3)
     0.847
     """
     known = -math.e * p_value * math.log(p_value) if p_value < 1 / math.e else 1.0
     if not judgeable:
-        known, prior = min(known, FALSE_ALARMS), max(prior, ODD_QUESTIONS)
+        known, prior = min(known, FALSE_ALARM_RATE), max(prior, UNRELATED_QUERY_SHARE)
     return prior / (prior + (1.0 - prior) * (1.0 - excluded) * known)
 
 
@@ -69,15 +65,15 @@ def list_fault_options(
     normal: float | None = None,
     judgeable: bool = True,
 ) -> list[Fault]:
-    """All options, most likely first.
+    """Options with their probabilities, most likely first.
 
     Args:
-        opinion: on the known types.
-        posterior: (K,) their probabilities, which may rule out what the opinion does not.
+        opinion: opinion on the K known types.
+        posterior: (K,) probabilities of the known types; excluded ones are 0.
         new: probability of a new type.
-        classes: names by label.
-        normal: probability of normal operation, which takes its share of all others; None where it is no option.
-        judgeable: nothing odd forbids to judge the window; else nothing is ruled out.
+        classes: type names by label.
+        normal: probability of normal operation; None if it is not an option.
+        judgeable: False if the window is too odd to judge; then no option is ruled out.
     """
     fault = 1.0 - (normal or 0.0)
     known = zip(opinion.classes, posterior, strict=True)
@@ -93,7 +89,7 @@ def list_fault_options(
 
 
 def describe_learning(behind: int) -> str:
-    """What an answer says while the library learns from its last changes.
+    """Remark of an answer given while the library still learns from its last changes.
 
     >>> describe_learning(1)
     'Learning from the last change: probabilities follow from the library before it.'
@@ -102,20 +98,20 @@ def describe_learning(behind: int) -> str:
     return f"Learning from {last}: probabilities follow from the library before {'it' if behind == 1 else 'them'}."
 
 
-MOST_VOTES = 10
-FEW_LABELS = 10
-BEST_OF_TYPE = 3
-"""Cases that are shown of a type that cannot be ruled out, where no fewer hits are asked for."""
+MAX_VOTES = 10
+MIN_LABELS = 10
+MIN_HITS_PER_TYPE = 3
+"""Cases listed of each type that cannot be ruled out, unless `k` is smaller."""
 
 
 class SearchRequest(BaseModel):
-    """What is asked beside the window.
+    """Parameters of a search.
 
     Args:
         method: canonical text of the method.
-        k: most hits.
-        where: which cases are listed.
-        itself: the case whose window is asked about; it is not listed.
+        k: largest number of hits.
+        where: filter of the listed cases.
+        itself: name of the case that is searched for; it is not listed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -134,12 +130,12 @@ def make_answer(
     odd: tuple[Remark, ...] = (),
     operation: NormalOpinion | None = None,
 ) -> Answer:
-    """One answer, to one of the windows that were asked about, with what is odd and how likely it is normal."""
+    """The answer to one window of a search, with the oddities of the window and the opinion on normal operation."""
     said, judgeable = _Said.of(found, query), all(remark.judgeable for remark in odd)
     new = _new(said, judgeable=judgeable)
     normal = None if operation is None else operation.beside(said.most_likely * (1.0 - new))
     if not judgeable and normal is not None:
-        normal *= FALSE_ALARMS  # what cannot be judged is not normal, either
+        normal *= FALSE_ALARM_RATE  # a window that cannot be judged is rarely normal
     faults = _faults(found.classes, said, new, normal, judgeable=judgeable)
     other = 1.0 - (1.0 - new) * (1.0 - (normal or 0.0))
     listed = tuple(islice(_hits(snapshot, said, request, other), request.k))
@@ -147,7 +143,7 @@ def make_answer(
     further = _hits(snapshot, said, request, other, behind=len(listed), types=open_types)
     return Answer(
         hits=listed,
-        groups=group_hits(listed, further, faults, min(request.k, BEST_OF_TYPE)),
+        groups=group_hits(listed, further, faults, min(request.k, MIN_HITS_PER_TYPE)),
         faults=tuple(faults),
         novelty=None if said.opinion is None else said.opinion.novelty,
         novel=said.opinion is not None and said.opinion.novel,
@@ -164,17 +160,17 @@ def make_answer(
 
 @dataclass(frozen=True, eq=False)
 class _Said:
-    """What a method says of one window, about positions in the library.
+    """Result of a method for one window.
 
     Args:
-        positions: (N,) in the library, best first.
-        scores: (N,) in the same order.
+        positions: (N,) positions in the library, best first.
+        scores: (N,) scores in the same order.
         shared: (N,) probabilities of sharing the window's fault type, in the same order; None without labels.
-        opinion: on the fault type; None without labels.
-        votes: (L,) what each of the resolved cases says about the most likely type; positive is for it.
-        voters: (L,) their positions in the library.
-        unseen: how likely a window is of a type that no case has, before it is looked at.
-        excluded: what the posterior gave to the types that it is known not to be.
+        opinion: opinion on the fault type; None without labels.
+        votes: (L,) weight of each resolved case for (positive) or against the most likely type.
+        voters: (L,) positions of these cases in the library.
+        unseen: prior probability of a type that no case has.
+        excluded: posterior probability of the excluded types.
     """
 
     positions: NDArray[np.int64]
@@ -188,25 +184,27 @@ class _Said:
 
     @property
     def most_likely(self) -> float:
-        """Probability of the most likely known type, if it is one of them; 0 without labels."""
+        """Probability of the most likely known type; 0 without labels."""
         return 0.0 if self.opinion is None else float(self.opinion.posterior.max())
 
     @classmethod
     def of(cls, found: SearchResult, query: int) -> _Said:
-        """Taken from a ranking."""
+        """Result for window number `query` of a search."""
         ranking = found.ranking
         order = ranking.order[query]
         order = order[found.positions[order] >= 0]
         scores = ranking.scores if ranking.judged is None else ranking.judged
-        positions, own = found.positions[order], scores[query][order]
+        positions, ordered_scores = found.positions[order], scores[query][order]
         lesson, opinions = ranking.lesson, ranking.opinions
         if lesson is None or opinions is None:
-            return cls(positions, own, None, None, np.empty(0), np.empty(0, np.int64))
+            return cls(positions, ordered_scores, None, None, np.empty(0), np.empty(0, np.int64))
         opinion = opinions[query]
         shared = (opinion.posterior @ lesson.guesses.T)[order]
         voters, unseen = found.positions[lesson.cases], lesson.judgement.unseen_share
         votes = lesson.votes(query, opinion)[voters >= 0]
-        return cls(positions, own, shared, opinion, votes, voters[voters >= 0], unseen, float(found.excluded[query]))
+        return cls(
+            positions, ordered_scores, shared, opinion, votes, voters[voters >= 0], unseen, float(found.excluded[query])
+        )
 
 
 def _hits(
@@ -218,15 +216,15 @@ def _hits(
     behind: int = 0,
     types: Collection[str | None] | None = None,
 ) -> Iterator[Hit]:
-    """All cases that may be listed, best first.
+    """Cases admitted by the request, best first.
 
     Args:
-        snapshot: of the library.
-        said: the ranking.
-        request: which cases are listed.
-        other: how likely the window shows no known fault.
-        behind: places to leave out.
-        types: the fault types that are wanted; all by default.
+        snapshot: state of the library.
+        said: result of the method.
+        request: parameters of the search.
+        other: probability that the window shows no known fault type.
+        behind: number of first places to skip.
+        types: fault types to keep; None for all.
     """
     place = 0
     for at, position in enumerate(said.positions.tolist()):
@@ -243,13 +241,13 @@ def _hits(
 def group_hits(
     listed: Sequence[Hit], further: Iterable[Hit], faults: Sequence[Fault], best: int
 ) -> tuple[HitGroup, ...]:
-    """Hits by fault type, the likeliest type first, those that nobody resolved last.
+    """Group hits by fault type, the likeliest type first, open cases last.
 
     Args:
-        listed: all of them are in a group.
-        further: the rest of the ranking: it fills up the groups of types that cannot be ruled out.
-        faults: what the window may be.
-        best: cases of such a type, at least, where the ranking has them.
+        listed: hits that are all kept.
+        further: rest of the ranking; fills up the groups of types that cannot be ruled out.
+        faults: options with their probabilities.
+        best: number of hits up to which such a group is filled.
     """
     shares = {fault.label: fault.probability for fault in faults}
     groups: dict[str | None, list[Hit]] = {}
@@ -257,15 +255,17 @@ def group_hits(
         groups.setdefault(hit.case.label, []).append(hit)
     open_types = {fault.label for fault in faults if fault.possible}
     for hit in further:
-        own = groups.get(hit.case.label, [])
-        if hit.case.label in open_types and len(own) < best:
-            groups[hit.case.label] = [*own, hit]
+        hits = groups.get(hit.case.label, [])
+        if hit.case.label in open_types and len(hits) < best:
+            groups[hit.case.label] = [*hits, hit]
     by_share = sorted(groups, key=lambda label: (label is None, -shares.get(label or "", 0.0)))
-    return tuple(HitGroup(label=own, probability=shares.get(own or ""), hits=tuple(groups[own])) for own in by_share)
+    return tuple(
+        HitGroup(label=label, probability=shares.get(label or ""), hits=tuple(groups[label])) for label in by_share
+    )
 
 
 def _new(said: _Said, *, judgeable: bool) -> float:
-    """The probability of a new type; nothing without labels."""
+    """Probability of a new type; 0 without labels."""
     if said.opinion is None:
         return 0.0
     if not said.opinion.posterior.sum():  # everything known is ruled out
@@ -275,7 +275,7 @@ def _new(said: _Said, *, judgeable: bool) -> float:
 
 
 def _faults(classes: tuple[str, ...], said: _Said, new: float, normal: float | None, *, judgeable: bool) -> list[Fault]:
-    """The options, most likely first; none without labels."""
+    """Options, most likely first; empty without labels."""
     if said.opinion is None:
         return []
     return list_fault_options(said.opinion, said.opinion.posterior, new, classes, normal=normal, judgeable=judgeable)
@@ -284,9 +284,9 @@ def _faults(classes: tuple[str, ...], said: _Said, new: float, normal: float | N
 def _votes(snapshot: Snapshot, said: _Said, itself: str | None) -> tuple[Vote, ...]:
     strongest = np.argsort(-np.abs(said.votes), kind="stable")
     votes = [
-        Vote(case=snapshot.case(int(said.voters[i])), weight=float(said.votes[i])) for i in strongest[: MOST_VOTES + 1]
+        Vote(case=snapshot.case(int(said.voters[i])), weight=float(said.votes[i])) for i in strongest[: MAX_VOTES + 1]
     ]
-    return tuple(vote for vote in votes if vote.case.id != itself)[:MOST_VOTES]
+    return tuple(vote for vote in votes if vote.case.id != itself)[:MAX_VOTES]
 
 
 def _remarks(snapshot: Snapshot, said: _Said, request: SearchRequest, behind: int) -> list[str]:
@@ -301,7 +301,7 @@ def _remarks(snapshot: Snapshot, said: _Said, request: SearchRequest, behind: in
     resolved = len(said.voters)
     if not resolved:
         remarks.append("No case has a label yet: the order is by likeness alone, and no fault type can be named.")
-    elif resolved < FEW_LABELS:
+    elif resolved < MIN_LABELS:
         remarks.append(f"Only {resolved} cases have a label: take the probabilities with care.")
     if not snapshot.state.normals:
         remarks.append("The library has no normal windows: departures are measured by the cases themselves.")

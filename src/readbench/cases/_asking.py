@@ -1,4 +1,4 @@
-"""A question to the library is declared once, and can then be asked from everywhere.
+"""Declaration of questions to the library: each becomes a route, a page, an agent tool and a command.
 
 ```
 @question("quiet")
@@ -9,11 +9,11 @@ def quiet_assets(library: Library, days: Days = 30.0) -> list[QuietAsset]:
 def show_quiet_assets(found: list[QuietAsset]) -> Shown: ...
 ```
 
-From this follow `library.ask("quiet", days=7)`, the route `GET /api/v1/quiet`, the page `/ask/quiet`, the tool `quiet`
-for agents and the command `readbench cases quiet LIBRARY`. Names, types and defaults come from the signature, ranges
-from its annotations, words from the docstring, and what comes back is a pydantic model or a list of them.
+This declares `library.ask("quiet", days=7)`, the route `GET /api/v1/quiet`, the page `/ask/quiet`, the agent tool
+`quiet` and the command `readbench cases quiet LIBRARY`. Names, types and defaults come from the signature, ranges from
+its annotations, help texts from the docstring; the answer is a pydantic model or a list of them.
 
-This module imports nothing that computes, since the command line reads the declarations before it knows what is asked.
+This module imports no numeric code, since the command line imports it for every command.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ DEFAULT_METHOD = "flagship-spread"
 P = ParamSpec("P")
 R = TypeVar("R")
 QUESTIONS: dict[str, Question[Any]] = {}
-"""All questions by name, in the order in which they were declared."""
+"""Questions by name, in order of declaration."""
 
 
 class GivenBy(Enum):
-    """Parameters that each door gives in its own way."""
+    """Parameters that the command line, the service and agents supply differently."""
 
     WINDOW = "a window, or the name of a case"
     METHOD = "a method; over a network, that of the service"
@@ -69,7 +69,7 @@ class GivenBy(Enum):
 
 @dataclass(frozen=True)
 class Most:
-    """The most that may be asked for over a network; who asks in his own process may have all."""
+    """Upper limit of a parameter for requests over a network."""
 
     number: int
 
@@ -85,14 +85,14 @@ Count = Annotated[int, ParameterRange(1), Most(100)]
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table for people: headings, and rows of texts."""
+    """A table of texts with headings."""
 
     columns: tuple[str, ...]
     rows: Sequence[Sequence[str]]
 
 
 Shown = Sequence[Sheet | str]
-"""What people read of an answer: sentences and tables, in order."""
+"""An answer as text: sentences and tables, in order."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ class QuestionParameter:
 
     Args:
         declared: name, type, default and range.
-        hint: its type as it is written.
-        required: it has no default.
-        help: what it means, from the docstring.
-        given_by: how doors give it; None where they just ask for it.
-        most: over a network.
+        hint: type annotation.
+        required: True without a default.
+        help: help text from the docstring.
+        given_by: special supply of the value; None for a plain value.
+        most: upper limit over a network.
     """
 
     declared: Parameter
@@ -117,24 +117,24 @@ class QuestionParameter:
 
     @property
     def name(self) -> str:
-        """As it is written."""
+        """Name in the signature."""
         return self.declared.name
 
     @property
     def counts(self) -> bool:
-        """Whether it says how many are wanted at most."""
+        """True if it limits the number of results."""
         return self.most is not None
 
 
 class Question(Generic[R]):
-    """A question that can be asked of any library; made by `question`.
+    """A question to a library; made by the decorator `question`.
 
     Args:
-        name: what people type.
-        ask: the function.
+        name: name of command, route and tool.
+        ask: function that answers it.
 
     Attributes:
-        draw: makes a figure of an answer; None where there is none.
+        draw: draws the figure of an answer; None if it has none.
     """
 
     def __init__(self, name: str, ask: Callable[..., R]) -> None:
@@ -147,7 +147,7 @@ class Question(Generic[R]):
         return f"Question({self.name!r}, {', '.join(self.parameters) or 'no parameters'})"
 
     def __call__(self, library: Library, **given: Any) -> R:  # noqa: ANN401 - as the function declares them
-        """Ask a library."""
+        """Check the parameters and answer the question."""
         if unknown := next((name for name in given if name not in self.parameters), None):
             known = ", ".join(self.parameters) or "none"
             raise UsageError(f"The question {self.name!r} has no parameter {unknown!r}. It has: {known}.")
@@ -159,35 +159,35 @@ class Question(Generic[R]):
         return self.ask(library, **given)
 
     def view(self, show: Callable[[R], Shown]) -> Callable[[R], Shown]:
-        """Declare how an answer reads; a decorator."""
+        """Decorator: declare the text of an answer."""
         self._view = show
         return show
 
     def figure(self, draw: Callable[[R], Figure]) -> Callable[[R], Figure]:
-        """Declare how an answer is drawn, where there is something to draw; a decorator."""
+        """Decorator: declare the figure of an answer."""
         self.draw = draw
         return draw
 
     def show(self, answer: R) -> Shown:
-        """An answer for people."""
+        """Text of an answer."""
         if self._view is None:
             raise TypeError(f"The question {self.name!r} has no view. Decorate a function with `.view`.")
         return self._view(answer)
 
     @cached_property
     def summary(self) -> str:
-        """What it asks, in a sentence."""
+        """First paragraph of the docstring."""
         return inspect.cleandoc(self.ask.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
     @cached_property
     def example(self) -> str:
-        """The paragraph of the docstring that begins with `Example:`; may be empty."""
+        """Paragraph of the docstring that begins with `Example:`, or ""."""
         parts = inspect.cleandoc(self.ask.__doc__ or "").split("\n\n")
         return next((part for part in parts if part.startswith("Example:")), "")
 
     @cached_property
     def parameters(self) -> Mapping[str, QuestionParameter]:
-        """What may be asked for, by name; nothing but these types is imported."""
+        """Parameters by name."""
         others = list(inspect.signature(self.ask).parameters.values())[1:]
         hints = self._resolve({p.name: p.annotation for p in others})
         words = _words_of_parameters(self.ask.__doc__ or "")
@@ -195,7 +195,7 @@ class Question(Generic[R]):
 
     @cached_property
     def result(self) -> Any:  # noqa: ANN401 - a type
-        """The type of an answer; models may be imported for types only."""
+        """Type of the answer."""
         return self._resolve({"return": inspect.signature(self.ask).return_annotation})["return"]
 
     def _resolve(self, annotations: dict[str, Any]) -> dict[str, Any]:
@@ -205,23 +205,23 @@ class Question(Generic[R]):
 
 
 def question(name: str) -> Callable[[Callable[Concatenate[Library, P], R]], Question[R]]:
-    """Declare a question: a function of a library and of parameters that have types, and mostly defaults.
+    """Decorator: declare a question from a function of a library and typed parameters.
 
     Args:
-        name: what people type; lower case, words joined by hyphens.
+        name: name of command, route and tool; lower case, words joined by hyphens.
     """
 
     def declare(ask: Callable[Concatenate[Library, P], R]) -> Question[R]:
         if name in QUESTIONS:
             raise UsageError(f"There is a question {name!r} already.")
-        QUESTIONS[name] = own = Question(name, ask)
-        return own
+        QUESTIONS[name] = declared = Question(name, ask)
+        return declared
 
     return declare
 
 
 class _Names(dict[str, Any]):
-    """Names of a module, and after them the models of the library, which it may import for types only."""
+    """Names of a module, then those of `_models`, which modules import for type checking only."""
 
     def __missing__(self, name: str) -> Any:  # noqa: ANN401 - a model
         return vars(import_module("readbench.cases._models"))[name]
@@ -238,19 +238,19 @@ def _declare(name: str, hint: Any, default: Any, words: str) -> QuestionParamete
             kind=str if literal else options[0] if optional else inner,
             default=None if required else default,
             choices=options if literal else (),
-            interval=next((own for own in extras if isinstance(own, ParameterRange)), None),
+            interval=next((extra for extra in extras if isinstance(extra, ParameterRange)), None),
             optional=optional,
         ),
         hint=inner,
         required=required,
         help=words,
-        given_by=next((own for own in extras if isinstance(own, GivenBy)), None),
-        most=next((own.number for own in extras if isinstance(own, Most)), None),
+        given_by=next((extra for extra in extras if isinstance(extra, GivenBy)), None),
+        most=next((extra.number for extra in extras if isinstance(extra, Most)), None),
     )
 
 
 def _words_of_parameters(doc: str) -> dict[str, str]:
-    r"""What the section `Args:` of a docstring says of each parameter, as a sentence.
+    r"""Help text of each parameter, from the section `Args:` of a docstring.
 
     >>> _words_of_parameters("Ask.\n\nArgs:\n    k: most cases,\n        best first.\n")
     {'k': 'Most cases, best first.'}

@@ -1,7 +1,7 @@
-"""A whole library in one Parquet file, and back: with the state as it is, or with all changes that led to it.
+"""Export of a library into one Parquet file, and import of it; with or without the history of changes.
 
-A row is a window, with what is known of it in flat columns. What the site calls its channels, and the journal where it
-was asked for, are JSON in the metadata of the file. Whoever imports an export and exports it again gets the same bytes.
+A row is a window, with the facts of its case in flat columns. Channel names, and the journal if exported, are JSON in
+the metadata of the file. Exporting an imported export gives the same bytes.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from readbench.cases._library import Library
 
 LISTS = ("tags", "links", "rejected")
-"""Fields of a case that stand in the file as JSON lists."""
+"""Fields of a case that are stored as JSON lists."""
 NAMING = "readbench.naming"
-"""Metadata: what the site calls its channels."""
+"""Metadata key of the channel names."""
 JOURNAL = "readbench.journal"
 """Metadata: all changes."""
-FILED_AT_ONCE = 1000
+STORE_BATCH = 1000
 """Windows of a history that are filed together."""
 
 
@@ -90,7 +90,7 @@ def import_library(library: Library, given: Given, limits: Limits | None = None)
 
 
 def _export_history(library: Library, path: Path) -> int:
-    """The journal, and each window that it names once, as it came in: under its own names of channels."""
+    """Write the journal and its windows, each once, under their original channel names."""
     store = library.store
     rows = store.journal().sort_by("step").to_pylist()
     named = list(dict.fromkeys((row["digest"], row.get("context") or "") for row in rows if row["digest"]))
@@ -105,7 +105,7 @@ def _export_history(library: Library, path: Path) -> int:
 
 
 def _import_history(library: Library, packed: Packed, naming: Mapping[str, Mapping[str, str]], rows: list[Any]) -> int:
-    """All windows, then all changes in one step."""
+    """Store all windows, then append the journal in one step."""
     name, windows, store = packed.table.name, packed.windows, library.store
     found = _read_journal(rows, name)
     if prepare_windows(windows) is not windows:
@@ -120,8 +120,8 @@ def _import_history(library: Library, packed: Packed, naming: Mapping[str, Mappi
                 " there."
             )
         held: set[str] = {""}
-        for start in range(0, len(windows), FILED_AT_ONCE):
-            part = windows[start : start + FILED_AT_ONCE]
+        for start in range(0, len(windows), STORE_BATCH):
+            part = windows[start : start + STORE_BATCH]
             held |= {*store.file_windows(part), *store.file_contexts(part)}
         if lost := {*found["digest"].to_pylist(), *found["context"].to_pylist()} - held:
             raise DataError(f"{name}: its history names a window {min(lost)} that is not in it. Get the file again.")
@@ -131,7 +131,7 @@ def _import_history(library: Library, packed: Packed, naming: Mapping[str, Mappi
 
 
 def _read_journal(rows: list[Any], name: str) -> pa.Table:
-    """The rows of a journal, as they would have been written here."""
+    """Journal rows as a table, checked; columns added in later versions are filled."""
     try:
         filled = [{"context": "", "end": math.nan, "zone": "", "author": ""} | row for row in rows]
         found = pa.Table.from_pylist(filled, schema=journal.SCHEMA)
@@ -148,17 +148,17 @@ def _read_journal(rows: list[Any], name: str) -> pa.Table:
 
 
 def _read_naming(table: Table) -> dict[str, dict[str, str]]:
-    """What the site that wrote a file calls its channels."""
+    """Channel names of the exporting library: alias -> name and unit."""
     found: dict[str, Any] = _read_about(table, NAMING, dict) or {}
-    for alias, own in found.items():
-        if not isinstance(own, dict) or not all(isinstance(own.get(key), str) for key in ("name", "unit")):
+    for alias, known in found.items():
+        if not isinstance(known, dict) or not all(isinstance(known.get(key), str) for key in ("name", "unit")):
             raise DataError(f"{table.name}: the name of channel {alias[:40]!r} cannot be read. Get the file again.")
-        check_unit(own["unit"])
+        check_unit(known["unit"])
     return found
 
 
 def _read_about(table: Table, key: str, kind: type) -> Any:  # noqa: ANN401 - JSON
-    """JSON of the metadata; None where there is none."""
+    """JSON value of a metadata key; None if absent."""
     text = (table.data.schema.metadata or {}).get(key.encode())
     try:
         value = None if text is None else json.loads(text)
@@ -170,13 +170,13 @@ def _read_about(table: Table, key: str, kind: type) -> Any:  # noqa: ANN401 - JS
 
 
 def _name_channels(library: Library, naming: Mapping[str, Mapping[str, str]], name: str) -> None:
-    """Name channels as a file does; a name that means something else here is refused before anything comes in."""
+    """Adopt the channel names of a file; raise before anything is imported if an alias means something else here."""
     theirs, ours = ChannelNames.of(naming).aliases, library.naming().aliases
-    for alias, own in theirs.items():
-        if ours.get(alias, own) != own:
+    for alias, their in theirs.items():
+        if ours.get(alias, their) != their:
             raise UsageError(
-                f"{name}: channel {alias!r} is {own.name!r} in {own.unit or 'no unit'} there, but here it is"
-                f" {ours[alias].name!r} in {ours[alias].unit or 'no unit'}. Import it into a library of its own."
+                f"{name}: channel {alias!r} is {their.name!r} in {their.unit or 'no unit'} there, but here it is"
+                f" {ours[alias].name!r} in {ours[alias].unit or 'no unit'}. Import it into an empty library."
             )
     if any(alias not in ours for alias in theirs):
         with library.store.writing():
@@ -184,7 +184,7 @@ def _name_channels(library: Library, naming: Mapping[str, Mapping[str, str]], na
 
 
 def _entries(naming: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str, str]]:
-    return [(alias, own["name"], own["unit"]) for alias, own in naming.items()]
+    return [(alias, known["name"], known["unit"]) for alias, known in naming.items()]
 
 
 def _flags(table: Table, count: int) -> np.ndarray:
@@ -192,7 +192,7 @@ def _flags(table: Table, count: int) -> np.ndarray:
 
 
 def _with_texts(case: Case, table: Table, row: int) -> Case:
-    """The case with what the flat columns of the file say; JSON is all that is ever read from them."""
+    """The case with the texts, end and lists from the flat columns of its row."""
     update: dict[str, object] = {}
     if "_id" in table.columns:  # a name that is only digits, such as the number of a work order, is one if it was given
         update["id"] = _text(table, "_id", row)

@@ -1,7 +1,7 @@
-"""Many cases at once: files are read and windows encoded by many workers, and one writes, in order.
+"""Bulk reading and encoding: many workers read files and encode windows; one process writes, in order.
 
-Where the work runs is the caller's: anything that does the same work on many items and gives the results in the order
-of the items, such as `map`. Workers open the library themselves, so its folder or address must be seen by all of them.
+The caller passes the executor as a function like `map`, which returns results in the order of the items. Workers open
+the library themselves, so its folder or address must be reachable from all of them.
 """
 
 from __future__ import annotations
@@ -29,44 +29,44 @@ from readbench.engine.window_tables import Roles
 from readbench.engine.windows import UNLABELLED, WindowSet, concatenate
 from readbench.errors import DataError
 
-LOOKED_UP = 4096
-"""Vectors that are looked for at a time."""
+LOOKUP_BATCH = 4096
+"""Vectors looked up at a time."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class MapFunction(Protocol):
-    """Does the same work on many items, here or elsewhere."""
+    """A function like `map`, which may run on other machines."""
 
     def __call__(self, work: Callable[[Item], Result], items: Sequence[Item], /) -> Iterator[Result]:
-        """The results, in the order of the items."""
+        """Results of `work`, in the order of `items`."""
         ...
 
 
 @dataclass(frozen=True)
 class FittedEncoder:
-    """An encoder, known by its fingerprint."""
+    """A fitted encoder, compared by its fingerprint."""
 
     fingerprint: str
     encoder: Encoder = field(compare=False)
 
     @classmethod
     def of(cls, encoder: Encoder) -> Self:
-        """An encoder that was fitted."""
+        """Wrap a fitted encoder."""
         return cls(encoder.fingerprint(), encoder)
 
 
 @dataclass(frozen=True)
 class EncodingPart:
-    """Windows of a library that are encoded together.
+    """M windows of a library that are encoded together.
 
     Args:
         where: address of the library.
         fitted: the encoder.
-        digests: of the windows.
-        keys: what their vectors are filed under: the digests, unless the encoder sees context.
-        contexts: digests of what the windows bring along.
-        context: what the encoder sees of it; None where it sees none.
+        digests: (M,) digests of the windows.
+        keys: (M,) keys of their vectors: the digests, unless the encoder sees context.
+        contexts: (M,) digests of their contexts.
+        context: the contexts, if the encoder sees them.
     """
 
     where: str = field(repr=False)
@@ -84,13 +84,13 @@ def read_files(
     each: MapFunction = map,
     told: ToldContext = NOTHING_TOLD,
 ) -> list[ReadRecording]:
-    """The windows of each file; `roles`, `interval` and `told` are those of `read_recording`."""
+    """Read the windows of each file; `roles`, `interval` and `told` as in `read_recording`."""
     read = partial(_read, roles=roles, interval=interval, told=told)
     return list(each(read, [file.resolve() for file in files]))
 
 
 def join_windows(parts: Sequence[WindowSet]) -> WindowSet:
-    """Windows of several files as one set, without labels: each file numbers its own."""
+    """Join windows of several files; labels are dropped, since label numbers differ by file."""
     return concatenate([replace(part, labels=np.full(len(part), UNLABELLED, np.int32), classes=()) for part in parts])
 
 
@@ -102,17 +102,17 @@ def encode_cases(
     exact_cases: int = EXACT_CASES,
     progress: Progress = SILENT,
 ) -> int:
-    """File the vectors of all cases that a method will look for; returns how many vectors had to be computed.
+    """Compute and store the case vectors that a method needs; returns how many were computed.
 
-    Blocks are filed as they come, in order: what a killed writer has filed is not computed again. Vectors of encoders
-    that every new case changes are left out, since the library does not keep them.
+    Blocks are stored as they are finished, so that an interrupted run continues. Encoders that change with every new
+    case are skipped, since the library does not store their vectors.
 
     Args:
-        snapshot: of the library.
+        snapshot: state of the library.
         spec: the method.
-        each: where windows are encoded.
-        exact_cases: largest library whose cases are all compared; of a larger one, a shortlist.
-        progress: told how many vectors were computed.
+        each: executor of the encoding.
+        exact_cases: largest library that is compared whole; a larger one is compared by a shortlist.
+        progress: called with the number of computed vectors.
     """
     if not len(snapshot):
         return 0
@@ -132,7 +132,7 @@ def encode_cases(
 
 
 def encode_part(part: EncodingPart) -> StoredArray:
-    """In a worker: (M, D) vectors of a part; a worker that has several parts of an encoder loads its network once."""
+    """Encode a part in a worker, (M, D); the network of an encoder is loaded once per worker."""
     store = _open(part.where)
     windows = store.windows(part.digests)
     naming = ChannelNames.of(store.naming())
@@ -143,12 +143,12 @@ def encode_part(part: EncodingPart) -> StoredArray:
 
 def _read(file: Path, roles: Roles, interval: Interval, told: ToldContext) -> ReadRecording:
     if not file.is_file():
-        raise DataError(f"There is no file {file} where it is to be read. All workers must see it at the same place.")
+        raise DataError(f"A worker found no file {file}. Put it on a path that all workers share.")
     return read_recording(file, roles, interval, told=told)
 
 
 def _fit_encoders(snapshot: Snapshot, spec: MethodSpec, *, whole: bool) -> Iterator[tuple[FittedEncoder, bool]]:
-    """Encoders as a search fits them, and whether each sees the context of windows."""
+    """Encoders fitted as in a search, and whether each sees the context of windows."""
     corpus = snapshot.corpus() if whole else snapshot.searched(snapshot.first).with_stats(snapshot.reference)
     if not whole:
         yield FittedEncoder.of(coarse_encoder(snapshot)), False
@@ -159,11 +159,11 @@ def _fit_encoders(snapshot: Snapshot, spec: MethodSpec, *, whole: bool) -> Itera
 
 
 def _cut_parts(snapshot: Snapshot, fitted: FittedEncoder, *, uses_context: bool) -> Iterator[EncodingPart]:
-    """The windows whose vectors are not known, in blocks as a search cuts them."""
+    """Windows without stored vectors, in the blocks that a search uses."""
     store = snapshot.store
     missing: dict[str, int] = {}
-    for start in range(0, len(snapshot), LOOKED_UP):
-        some = range(start, min(start + LOOKED_UP, len(snapshot)))
+    for start in range(0, len(snapshot), LOOKUP_BATCH):
+        some = range(start, min(start + LOOKUP_BATCH, len(snapshot)))
         keys = _vector_keys(snapshot, some, uses_context=uses_context)
         places = missing_places(keys, store.vectors(fitted.fingerprint, keys))
         missing |= {keys[place]: some[place] for place in places if keys[place] not in missing}
@@ -171,13 +171,13 @@ def _cut_parts(snapshot: Snapshot, fitted: FittedEncoder, *, uses_context: bool)
         keys = _vector_keys(snapshot, block, uses_context=uses_context)
         context = snapshot.searched(block).context if uses_context else None
         entries = [snapshot.entries[position] for position in block]
-        digests, contexts = tuple(own.digest for own in entries), tuple(own.context for own in entries)
+        digests, contexts = tuple(entry.digest for entry in entries), tuple(entry.context for entry in entries)
         seen = context.compact() if context else None
         yield EncodingPart(store.address, fitted, digests, tuple(keys), contexts, seen)
 
 
 def _vector_keys(snapshot: Snapshot, positions: Sequence[int], *, uses_context: bool) -> list[str]:
-    """What the vectors of cases are filed under by an encoder: the digests of what it sees of their windows."""
+    """Keys of the vectors of cases: digests of the windows as the encoder sees them."""
     if uses_context:
         return window_digests(snapshot.searched(positions))
     if snapshot.naming.aliases:
@@ -187,7 +187,7 @@ def _vector_keys(snapshot: Snapshot, positions: Sequence[int], *, uses_context: 
 
 @lru_cache(maxsize=2)
 def _keep(fitted: FittedEncoder) -> Encoder:
-    """The first encoder of a fingerprint that came here, with what it has loaded since."""
+    """The first encoder received with this fingerprint, whose network is already loaded."""
     return fitted.encoder
 
 

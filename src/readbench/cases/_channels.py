@@ -1,7 +1,7 @@
-"""What a site calls its channels: aliases and units, so that windows of different systems meet.
+"""Channel names of a library: aliases and unit conversion, so that windows of different systems can be compared.
 
-A channel that nobody named keeps its name. Names are compared without regard to case and outer blanks; a unit may
-stand behind a name in brackets, `Pressure [kPa]`.
+A channel without an alias keeps its name. Names are compared without case and outer blanks; a unit may follow a name
+in brackets, `Pressure [kPa]`.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _UNITS: dict[str, dict[str, tuple[float, float]]] = {
     "power": {"W": (1.0, 0.0), "kW": (1e3, 0.0), "MW": (1e6, 0.0)},
     "share": {"1": (1.0, 0.0), "%": (1e-2, 0.0), "ppm": (1e-6, 0.0)},
 }
-"""Units by what they measure; the base unit is `value * factor + offset`."""
+"""Units by quantity, as (factor, offset) to the base unit: `value * factor + offset`."""
 
 
 @dataclass(frozen=True)
 class AliasMeaning:
-    """What an alias means: the channel's `name`, and the `unit` that readings under this alias have."""
+    """Channel `name` of an alias, and `unit` of the readings under it."""
 
     name: str
     unit: str
@@ -65,13 +65,13 @@ class AliasMeaning:
 
 @dataclass(frozen=True)
 class ChannelNames:
-    """The site's names, by lower-case alias.
+    """Channel names of a library, by lower-case alias.
 
     >>> stored = {"PT-101": {"name": "pressure", "unit": "kPa"}, "pressure": {"name": "pressure", "unit": "bar"}}
     >>> naming = ChannelNames.of(stored)
     >>> windows = WindowSet.from_arrays([[[250.0, 300.0], [1.0, 2.0]]], channels=("PT-101", "speed"))
-    >>> own = naming(windows)
-    >>> own.channels(0), own.values(0)[0].tolist()
+    >>> named = naming(windows)
+    >>> named.channels(0), named.values(0)[0].tolist()
     (('pressure', 'speed'), [2.5, 3.0])
     """
 
@@ -79,15 +79,15 @@ class ChannelNames:
 
     @classmethod
     def of(cls, stored: Mapping[str, Mapping[str, str]]) -> Self:
-        """From what a store keeps."""
+        """Read the stored form: alias -> name and unit."""
         return cls({key_of(alias): AliasMeaning(entry["name"], entry["unit"]) for alias, entry in stored.items()})
 
     def __call__(self, windows: WindowSet) -> WindowSet:
-        """The windows under the site's names and in its units; those that need no change are not copied."""
+        """Rename the channels of windows and convert their units; unchanged windows are not copied."""
         return self._apply(windows, self._resolve_all)
 
     def rename_stored(self, windows: WindowSet) -> WindowSet:
-        """The same for windows that came in before a name was given; those to which it cannot apply stay as they are.
+        """Rename stored windows, which may be older than the names; those that cannot be converted stay unchanged.
 
         >>> late = ChannelNames.of({"PT-101": {"name": "pressure", "unit": "kPa"}})
         >>> late.rename_stored(WindowSet.from_arrays([[[1.0]], [[2.0]]], channels=("PT-101",))).channels(1)
@@ -97,8 +97,12 @@ class ChannelNames:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Differs where names or units do; "" where the site named nothing."""
-        return repr(sorted((alias, own.name, own.unit) for alias, own in self.aliases.items())) if self.aliases else ""
+        """Text that differs where names or units differ; "" without names."""
+        return (
+            repr(sorted((alias, known.name, known.unit) for alias, known in self.aliases.items()))
+            if self.aliases
+            else ""
+        )
 
     def _apply(
         self,
@@ -107,15 +111,15 @@ class ChannelNames:
     ) -> WindowSet:
         context = windows.context or Context.unknown(len(windows))
         headers = [(windows.channels(i), context.units_of(i)) for i in range(len(windows))]
-        found = {own: resolve(*own) for own in dict.fromkeys(headers)}
-        if all(_stay(*own, found[own]) for own in found):
+        found = {header: resolve(*header) for header in dict.fromkeys(headers)}
+        if all(_stay(*header, found[header]) for header in found):
             return windows
-        channels = [found[own] for own in headers]
-        names = [tuple(own.name for own in resolved) for resolved in channels]
-        for (given, _), own in zip(headers, names, strict=True):
-            _require_distinct(given, own)
+        channels = [found[header] for header in headers]
+        names = [tuple(channel.name for channel in resolved) for resolved in channels]
+        for (given, _), named in zip(headers, names, strict=True):
+            _require_distinct(given, named)
         return WindowSet.from_arrays(
-            [_convert(windows.values(i), own) for i, own in enumerate(channels)],
+            [_convert(windows.values(i), resolved) for i, resolved in enumerate(channels)],
             channels=names,
             context=_convert_context(context, channels),
             labels=windows.labels,
@@ -128,11 +132,11 @@ class ChannelNames:
         )
 
     def resolve(self, header: str, unit: str = "") -> ResolvedChannel:
-        """What a channel's header means at this site.
+        """Name and unit conversion of a channel.
 
         Args:
-            header: its name, perhaps with a unit in brackets.
-            unit: of its readings, where it is told beside.
+            header: name of the channel, with or without a unit in brackets.
+            unit: unit of its readings, if known from elsewhere.
         """
         exact = self.aliases.get(key_of(header))
         base, written = split_header(header)
@@ -140,24 +144,24 @@ class ChannelNames:
         if alias is None:
             return ResolvedChannel(header, unit=unit)
         given = unit or (alias.unit if exact or not written else written)
-        own = self.aliases.get(key_of(alias.name), alias).unit
-        factor, offset = conversion(given, own, header)
-        return ResolvedChannel(alias.name, factor, offset, own or given)
+        kept_unit = self.aliases.get(key_of(alias.name), alias).unit
+        factor, offset = conversion(given, kept_unit, header)
+        return ResolvedChannel(alias.name, factor, offset, kept_unit or given)
 
     def _resolve_where_possible(self, headers: tuple[str, ...], units: tuple[str, ...]) -> list[ResolvedChannel]:
         try:
             found = self._resolve_all(headers, units)
-            _require_distinct(headers, tuple(own.name for own in found))
+            _require_distinct(headers, tuple(channel.name for channel in found))
         except DataError:  # two channels of one name, or units that cannot be converted
-            return [ResolvedChannel(*own) for own in _bare(headers, units)]
+            return [ResolvedChannel(*header) for header in _bare(headers, units)]
         return found
 
     def _resolve_all(self, headers: tuple[str, ...], units: tuple[str, ...]) -> list[ResolvedChannel]:
-        return [self.resolve(*own) for own in zip(headers, units or [""] * len(headers), strict=True)]
+        return [self.resolve(*header) for header in zip(headers, units or [""] * len(headers), strict=True)]
 
 
 NO_NAMES = ChannelNames({})
-"""Of a site that named nothing."""
+"""A library without aliases."""
 
 
 def _bare(headers: tuple[str, ...], units: tuple[str, ...]) -> list[tuple[str, float, float, str]]:
@@ -166,7 +170,7 @@ def _bare(headers: tuple[str, ...], units: tuple[str, ...]) -> list[tuple[str, f
 
 @dataclass(frozen=True)
 class ResolvedChannel:
-    """A channel's name at this site, how its readings become the site's, `value * factor + offset`, and their unit."""
+    """Name of a channel in the library, conversion of its readings `value * factor + offset`, and resulting unit."""
 
     name: str
     factor: float = 1.0
@@ -174,16 +178,16 @@ class ResolvedChannel:
     unit: str = ""
 
 
-MOST_LISTED = 8
-"""Channels that a sentence names."""
+MAX_LISTED_CHANNELS = 8
+"""Channels named in one sentence."""
 
 
-def compare_channels(given: Sequence[str], own: Sequence[str], known: Sequence[str]) -> list[str]:
-    """What the channels of a window have to do with those of a library, in sentences; nothing where they are the same.
+def compare_channels(given: Sequence[str], named: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Differences between the channels of a window and those of a library, as sentences.
 
     Args:
-        given: names of a window as it came.
-        own: the same under the site's names.
+        given: channel names of the window as it was given.
+        named: the same channels under the library's names.
         known: channels that most cases of the library have.
 
     >>> compare_channels(("PT-101", "flow", "new"), ("pressure", "flow", "new"), ("pressure", "flow", "speed"))
@@ -191,13 +195,13 @@ def compare_channels(given: Sequence[str], own: Sequence[str], known: Sequence[s
 'The window has 1 channel that the cases lack, and it is not compared: new.']
     """
     said = []
-    renamed = [f"{old} is {new}" for old, new in zip(given, own, strict=False) if old != new]
+    renamed = [f"{old} is {new}" for old, new in zip(given, named, strict=False) if old != new]
     if renamed:
         said.append(f"Renamed here: {_list(renamed)}.")
-    missing = [name for name in known if name not in set(own)]
+    missing = [name for name in known if name not in set(named)]
     if missing:
         said.append(f"The cases have {_count(missing)} that the window lacks: {_list(missing)}.")
-    new = [name for name in own if name not in set(known)]
+    new = [name for name in named if name not in set(known)]
     if new and known:
         are = "it is" if len(new) == 1 else "they are"
         said.append(f"The window has {_count(new)} that the cases lack, and {are} not compared: {_list(new)}.")
@@ -209,16 +213,16 @@ def _count(names: Sequence[str]) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    return ", ".join(names[:MOST_LISTED]) + (", ..." if len(names) > MOST_LISTED else "")
+    return ", ".join(names[:MAX_LISTED_CHANNELS]) + (", ..." if len(names) > MAX_LISTED_CHANNELS else "")
 
 
 def key_of(alias: str) -> str:
-    """What aliases are compared by."""
+    """Normal form in which aliases are compared."""
     return alias.strip().casefold()
 
 
 def conversion(given: str, wanted: str, channel: str) -> tuple[float, float]:
-    """Factor and offset from one unit to another; nothing to do where one of them is unknown to the site.
+    """Factor and offset from one unit to another; (1, 0) if one of them is "".
 
     >>> conversion("degC", "K", "T1"), conversion("", "bar", "P1")
     ((1.0, 273.15), (1.0, 0.0))
@@ -227,13 +231,15 @@ def conversion(given: str, wanted: str, channel: str) -> tuple[float, float]:
         return 1.0, 0.0
     for units in _UNITS.values():
         if given in units and wanted in units:
-            (factor, offset), (own, shift) = units[given], units[wanted]
-            return factor / own, (offset - shift) / own
-    raise DataError(f"Channel {channel!r} comes in {given!r}, the library keeps {wanted!r}: no conversion is known.")
+            (factor, offset), (factor_wanted, shift) = units[given], units[wanted]
+            return factor / factor_wanted, (offset - shift) / factor_wanted
+    raise DataError(
+        f"Channel {channel!r} is in {given!r}, which cannot be converted to {wanted!r}, its unit in the library."
+    )
 
 
 def check_unit(unit: str) -> str:
-    """The unit, or an error that lists those that can be converted."""
+    """Return the unit; raise if it is unknown."""
     if unit and not any(unit in units for units in _UNITS.values()):
         known = ", ".join(name for units in _UNITS.values() for name in units)
         raise UsageError(f"Unknown unit {unit!r}. Known: {known}.")
@@ -241,36 +247,36 @@ def check_unit(unit: str) -> str:
 
 
 def _convert(values: np.ndarray, channels: list[ResolvedChannel]) -> np.ndarray:
-    factor = np.array([own.factor for own in channels])[:, None]
-    offset = np.array([own.offset for own in channels])[:, None]
+    factor = np.array([channel.factor for channel in channels])[:, None]
+    offset = np.array([channel.offset for channel in channels])[:, None]
     return values * factor + offset
 
 
 def _convert_context(context: Context, channels: list[list[ResolvedChannel]]) -> Context:
-    """What windows bring along, in the site's units; a time before that windows share is converted once."""
+    """Convert the units of contexts; readings before that several windows share are converted once."""
     befores: dict[tuple[int, int], np.ndarray | None] = {}
-    for i, own in enumerate(channels):
-        before, key = context.before_of(i), (int(context.before[i]), id(own))
+    for i, resolved in enumerate(channels):
+        before, key = context.before_of(i), (int(context.before[i]), id(resolved))
         if key not in befores:
-            befores[key] = None if before is None else _convert(before, own)
+            befores[key] = None if before is None else _convert(before, resolved)
     return Context.of(
         len(context),
-        befores=[befores[int(context.before[i]), id(own)] for i, own in enumerate(channels)],
+        befores=[befores[int(context.before[i]), id(resolved)] for i, resolved in enumerate(channels)],
         rates=context.rates,
-        units=[[channel.unit for channel in own] for own in channels],
+        units=[[channel.unit for channel in resolved] for resolved in channels],
         facts=[context.facts_of(i) for i in range(len(context))],
     )
 
 
 def _stay(names: tuple[str, ...], units: tuple[str, ...], found: list[ResolvedChannel]) -> bool:
-    """Whether channels have the site's names and units already."""
-    converted = any(own.factor != 1.0 or own.offset for own in found)
-    same_units = tuple(own.unit for own in found) == (units or ("",) * len(names))
-    return not converted and same_units and tuple(own.name for own in found) == names
+    """True if channels already have the library's names and units."""
+    converted = any(channel.factor != 1.0 or channel.offset for channel in found)
+    same_units = tuple(channel.unit for channel in found) == (units or ("",) * len(names))
+    return not converted and same_units and tuple(channel.name for channel in found) == names
 
 
-def _require_distinct(given: tuple[str, ...], own: tuple[str, ...]) -> None:
-    twice = next((name for name in own if own.count(name) > 1), None)
+def _require_distinct(given: tuple[str, ...], named: tuple[str, ...]) -> None:
+    twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
-        both = [header for header, name in zip(given, own, strict=True) if name == twice]
+        both = [header for header, name in zip(given, named, strict=True) if name == twice]
         raise DataError(f"Channels {' and '.join(map(repr, both))} are both {twice!r}. Leave one out.")

@@ -1,9 +1,9 @@
-"""Whether a library is what was written into it, and what can be rebuilt where it is not.
+"""Integrity check and repair of a library.
 
-First the files of a folder, by their ledger: small ones are restored from their copies, indices and vectors are made
-again, of a table whose data are damaged the rows that can be read are kept. Then what they hold, wherever it is kept:
-the order of the journal, windows and contexts against their hashes, vectors. A case whose window is lost is taken out
-by a change of its own. What is replaced stays in the folder `damaged` of the library.
+First the files of a folder are compared with their ledger: small files are restored from copies, indices and vectors
+rebuilt, and of a damaged table the readable rows are kept. Then the contents are checked: the order of the journal,
+windows and contexts by their hashes, vectors. A case whose window is lost is deleted by a separate change. Replaced
+files are kept in the folder `damaged` of the library.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from readbench.common.files import exclusive
 from readbench.common.progress import SILENT, Progress
 from readbench.errors import DamageError, StoreError
 
-ASIDE = "damaged"
-"""Folder in that of the library for what was replaced."""
-READ_AT_ONCE = 512
-MOST_NAMED = 5
-ROUNDS = 4
-"""A table whose description is restored may have damaged data, too."""
+DAMAGED_FOLDER = "damaged"
+"""Folder for replaced files."""
+READ_BATCH = 512
+MAX_LISTED_NAMES = 5
+MAX_REPAIR_ROUNDS = 4
+"""Checks of one table: restoring its description may reveal damaged data."""
 AUTHOR = "cases check --repair"
 
 
 @dataclass(frozen=True)
 class DamageFound:
-    """One thing that is not as it was written: `what` it is, and what was `done` about it, "" where nothing was."""
+    """A damage: `what` is damaged, and what was `done`, "" if nothing."""
 
     what: str
     done: str = ""
@@ -48,15 +48,15 @@ class DamageFound:
 
 @dataclass(frozen=True)
 class LibraryCheck:
-    """What was looked at, and what was found.
+    """Result of an integrity check.
 
     Args:
-        where: the library.
-        changes: rows of the journal.
-        windows: that the journal names.
-        contexts: likewise.
-        vectors: that are kept.
-        findings: damage; none where all is well.
+        where: folder or address of the library.
+        changes: number of rows of the journal.
+        windows: number of windows in the journal.
+        contexts: number of contexts in the journal.
+        vectors: number of stored vectors.
+        findings: damage found.
     """
 
     where: str
@@ -68,12 +68,12 @@ class LibraryCheck:
 
 
 def check_library(where: str | Path, *, repair: bool = False, progress: Progress = SILENT) -> LibraryCheck:
-    """Look at everything that a library holds.
+    """Check the files and contents of a library.
 
     Args:
-        where: its folder or address.
-        repair: rebuild what can be rebuilt; stop services that use the library first.
-        progress: told how many windows were looked at.
+        where: folder or address of the library.
+        repair: repair the damage; stop services that use the library first.
+        progress: called with the number of checked windows.
     """
     place = str(where)
     folder = None if "://" in place else Path(place)
@@ -81,10 +81,10 @@ def check_library(where: str | Path, *, repair: bool = False, progress: Progress
     try:
         library = Library.open(where)
         if repair and library.store.release():
-            found.append(DamageFound("A writer that was killed had left its name.", "Others can write again."))
+            found.append(DamageFound("A killed writer left its lock.", "Removed it; others can write again."))
         return _check_content(library, found, progress, repair=repair)
     except StoreError as error:
-        if all(own.done for own in found):
+        if all(finding.done for finding in found):
             found.append(DamageFound(str(error)))
         return LibraryCheck(place, 0, 0, 0, 0, tuple(found))
 
@@ -95,7 +95,7 @@ def _check_files(folder: Path, *, repair: bool) -> list[DamageFound]:
     with exclusive(folder / "writer.lock") if repair else nullcontext():
         ledger = FileLedger(folder)
         for table in TABLES:
-            for _ in range(ROUNDS if repair else 1):
+            for _ in range(MAX_REPAIR_ROUNDS if repair else 1):
                 ledger.refresh()
                 damages = ledger.find_damage(table)
                 found += [
@@ -111,14 +111,14 @@ def _check_files(folder: Path, *, repair: bool) -> list[DamageFound]:
 
 
 def _can_be_read(folder: Path, name: str) -> bool:
-    """Whether all rows of a table can be; a table that is not there is found out when the library is opened."""
+    """True if all rows of a table can be read; a missing table is reported when the library is opened."""
     try:
         database = connect(str(folder))
         if not (folder / f"{name}.lance").is_dir():
             return True
         table = database.open_table(name)
-        for start in range(0, (count := int(table.count_rows())), READ_AT_ONCE):
-            table.take_offsets(list(range(start, min(start + READ_AT_ONCE, count)))).to_arrow()
+        for start in range(0, (count := int(table.count_rows())), READ_BATCH):
+            table.take_offsets(list(range(start, min(start + READ_BATCH, count)))).to_arrow()
     except BaseException as error:
         if not is_failure(error):
             raise
@@ -127,24 +127,24 @@ def _can_be_read(folder: Path, name: str) -> bool:
 
 
 def _repair(folder: Path, ledger: FileLedger, damage: FileDamage) -> str:
-    """Put a file right, or its table without it; says how."""
+    """Repair a file, or its table without it; returns what was done."""
     if not _find(ledger, damage):
-        return "Put right with another file of its table."
-    if ledger.restore(damage, folder / ASIDE):
+        return "Repaired with another file of its table."
+    if ledger.restore(damage, folder / DAMAGED_FOLDER):
         return "Restored from its copy."
     if damage.kind == "_versions":
         _set_aside(folder, damage.path)
         ledger.forget()
         ledger.accept(damage.table)
-        return f"{damage.table} is as it was a change earlier."
+        return f"{damage.table} is back at the change before."
     if damage.kind == "_indices":
         table, index = connect(str(folder)).open_table(damage.table), Path(damage.path).parts[2]
-        for own in table.list_indices():
-            if str(own.index_uuid) == index:
-                table.drop_index(own.name)
-                make_index(table, own.columns[0])
+        for index_info in table.list_indices():
+            if str(index_info.index_uuid) == index:
+                table.drop_index(index_info.name)
+                make_index(table, index_info.columns[0])
         ledger.record(damage.table)
-        return "The index is made again."
+        return "The index was rebuilt."
     kept, count = _rebuild(folder, ledger, damage.table)
     if damage.table == "vectors":
         return f"{kept} of {count} vectors are kept; searches compute the others again."
@@ -152,18 +152,18 @@ def _repair(folder: Path, ledger: FileLedger, damage: FileDamage) -> str:
 
 
 def _find(ledger: FileLedger, damage: FileDamage) -> bool:
-    return any(own.path == damage.path for own in ledger.find_damage(damage.table))
+    return any(still.path == damage.path for still in ledger.find_damage(damage.table))
 
 
 def _rebuild(folder: Path, ledger: FileLedger, name: str) -> tuple[int, int]:
-    """A table of the rows that can be read, in the place of another; how many they are, and how many there were.
+    """Replace a table by its readable rows; returns their number and the number before.
 
-    Of vectors, nothing else says what they should be: none are kept.
+    No vectors are kept, since they have no checksum.
     """
     old = connect(str(folder)).open_table(name)
     count = int(old.count_rows())
     rows = old.schema.empty_table() if name == "vectors" else _salvage(old, count)
-    fresh = folder / ASIDE / "new"
+    fresh = folder / DAMAGED_FOLDER / "new"
     rmtree(fresh, ignore_errors=True)
     table = connect(str(fresh)).create_table(name, schema=old.schema)
     if len(rows):
@@ -177,9 +177,9 @@ def _rebuild(folder: Path, ledger: FileLedger, name: str) -> tuple[int, int]:
 
 
 def _salvage(table: Any, count: int) -> pa.Table:  # noqa: ANN401 - a LanceDB table
-    """The rows of a table that can be read."""
+    """Readable rows of a table."""
     parts = [table.schema.empty_table()]
-    pending = [range(start, min(start + READ_AT_ONCE, count)) for start in range(0, count, READ_AT_ONCE)]
+    pending = [range(start, min(start + READ_BATCH, count)) for start in range(0, count, READ_BATCH)]
     while pending:
         some = pending.pop(0)
         try:
@@ -193,38 +193,38 @@ def _salvage(table: Any, count: int) -> pa.Table:  # noqa: ANN401 - a LanceDB ta
 
 
 def _set_aside(folder: Path, name: str) -> None:
-    """Move a file or folder out of the way, to where it can be looked at."""
+    """Move a file or folder into `DAMAGED_FOLDER`."""
     path = folder / name
     if not path.exists():
         return
     number = 0
-    while (target := folder / ASIDE / f"{name}.{number}").exists():
+    while (target := folder / DAMAGED_FOLDER / f"{name}.{number}").exists():
         number += 1
     target.parent.mkdir(parents=True, exist_ok=True)
     path.rename(target)
 
 
 def _check_content(library: Library, found: list[DamageFound], progress: Progress, *, repair: bool) -> LibraryCheck:
-    """The journal, windows, contexts and vectors."""
+    """Check journal, windows, contexts and vectors."""
     store, state = library.store, library.snapshot().state
     rows = store.journal()
     found += _check_order(sorted(rows["step"].to_pylist()), store.where)
-    windows = [own for own in dict.fromkeys(rows["digest"].to_pylist()) if own]
+    windows = [digest for digest in dict.fromkeys(rows["digest"].to_pylist()) if digest]
     named = rows["context"].to_pylist() if "context" in rows.column_names else []
-    contexts = [own for own in dict.fromkeys(named) if own]
+    contexts = [digest for digest in dict.fromkeys(named) if digest]
     entries = [*state.cases.values(), *state.normals.values()]
     for what, digests, read in (("windows", windows, store.windows), ("contexts", contexts, store.contexts)):
         lost = _find_bad(read, digests, progress, f"looking at {what}")
         if not lost:
             continue
-        own = [entry for entry in entries if (entry.digest if what == "windows" else entry.context) in lost]
-        entries = [entry for entry in entries if entry not in own]
-        done = "" if own else "Only states of the past need them."
+        affected = [entry for entry in entries if (entry.digest if what == "windows" else entry.context) in lost]
+        entries = [entry for entry in entries if entry not in affected]
+        done = "" if affected else "Only earlier states of the library use them."
         if repair:
-            done = _let_go(library, what, own) if own else done
+            done = _let_go(library, what, affected) if affected else done
             with store.writing():
                 store.discard("windows" if what == "windows" else "contexts", sorted(lost))
-        found.append(DamageFound(_describe_lost(what, lost, own, store.where), done))
+        found.append(DamageFound(_describe_lost(what, lost, affected, store.where), done))
     vectors, bad = _check_vectors(store, windows)
     if bad:
         found.append(DamageFound(f"{len(bad)} vectors of {store.where} are damaged.", "Dropped." if repair else ""))
@@ -234,29 +234,29 @@ def _check_content(library: Library, found: list[DamageFound], progress: Progres
 
 
 def _check_order(steps: list[int], where: str) -> list[DamageFound]:
-    """Steps of the journal that are missing or there twice."""
+    """Missing and duplicate steps of the journal."""
     missing = sorted(set(range(steps[-1] + 1 if steps else 0)) - set(steps))
     twice = sorted({one for one, other in pairwise(steps) if one == other})
     return [
         DamageFound(
-            f"The journal of {where} {what} {_name_some([str(step) for step in own])}. Compare it with a backup."
+            f"The journal of {where} {what} {_name_some([str(step) for step in steps])}. Compare it with a backup."
         )
-        for what, own in (("lacks steps", missing), ("has more than one row of steps", twice))
-        if own
+        for what, steps in (("lacks steps", missing), ("has more than one row of steps", twice))
+        if steps
     ]
 
 
 def _find_bad(read: Callable[[Sequence[str]], object], digests: list[str], progress: Progress, doing: str) -> set[str]:
-    """Digests of what is missing or damaged."""
+    """Digests of missing or damaged windows or contexts; halves a batch that fails until single rows remain."""
     bad: set[str] = set()
-    pending = [digests[start : start + READ_AT_ONCE] for start in range(0, len(digests), READ_AT_ONCE)]
+    pending = [digests[start : start + READ_BATCH] for start in range(0, len(digests), READ_BATCH)]
     done = 0
     while pending:
         some = pending.pop(0)
         progress(doing, done, len(digests))
         try:
             read(some)
-        except DamageError:  # of any other, nobody knows what it means for a window
+        except DamageError:
             middle = len(some) // 2
             if middle:
                 pending = [some[:middle], some[middle:], *pending]
@@ -268,14 +268,14 @@ def _find_bad(read: Callable[[Sequence[str]], object], digests: list[str], progr
 
 
 def _check_vectors(store: Store, digests: list[str]) -> tuple[int, set[str]]:
-    """How many vectors there are, and the windows of those that are none."""
+    """Number of vectors, and keys of those of wrong length or with non-finite values."""
     count, bad = 0, set[str]()
     for encoder in store.encoders():
         found = store.vectors(encoder, digests)
         widths = [len(vector) for vector in found.values()]
         usual = max(set(widths), key=widths.count, default=0)
         count += len(found)
-        bad |= {name for name, own in found.items() if len(own) != usual or not np.isfinite(own).all()}
+        bad |= {name for name, vector in found.items() if len(vector) != usual or not np.isfinite(vector).all()}
     return count, bad
 
 
@@ -285,10 +285,10 @@ def _describe_lost(what: str, lost: set[str], entries: list[JournalEntry], where
 
 
 def _let_go(library: Library, what: str, entries: list[JournalEntry]) -> str:
-    """Take cases out whose windows are lost, and the context from those whose context is."""
+    """Delete the cases whose windows are lost, or drop the lost contexts of cases."""
     if what == "windows":
         _write(library, entries, DELETE)
-        return f"{len(entries)} are taken out: import them again from a backup, or `undo` it once the file is back."
+        return f"{len(entries)} are deleted: import them again from a backup, or `undo` this once the file is back."
     _write(library, [replace(entry, context="") for entry in entries], EDIT)
     return f"{len(entries)} are kept without their context."
 
@@ -301,5 +301,5 @@ def _write(library: Library, entries: list[JournalEntry], what: What) -> None:
 
 
 def _name_some(names: list[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+    return ", ".join(names[:MAX_LISTED_NAMES]) + more

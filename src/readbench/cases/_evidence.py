@@ -1,14 +1,14 @@
-"""Why a case is like a window: the channels that depart from normal operation in the same way, aligned and drawn.
+"""Evidence for a match: channels of window and case that depart from normal operation in the same way.
 
-A channel's agreement is half the cosine of both departures, after alignment, and half their correlation: a constant
-offset on both sides agrees in its level, and says nothing about its course. With a and b the sizes log(1 + departure)
-of the channels of window and case, `support` joins the channels in one number, the mean of
+The agreement of a channel is the mean of cosine and correlation of both departures after alignment; two constant
+offsets have cosine 1 and correlation 0. With a and b the sizes log(1 + departure) of the channels of window and case,
+`support` is the mean of
 
-    how alike they move           mean of the agreements, weighing as much as the smaller of the two departures
-    whether the same ones move    correlation of a and b over the channels, those of their steps (movement) beside them
-    whether they move as much     1 - 2 sum |a - b| / sum (a + b): what departs on one side alone speaks against it
+    agreement      mean over the channels, weighted by the smaller of the two departures
+    same channels  correlation of a and b over the channels, each with departure and size of its steps
+    same size      1 - 2 sum |a - b| / sum (a + b)
 
-of one or two channels the first alone. `measure_separation` says what it is worth in a library.
+and for fewer than `MIN_CHANNELS` shared channels the first term alone. `measure_separation` gives its AUC in a library.
 """
 
 from __future__ import annotations
@@ -24,88 +24,87 @@ from readbench.cases._models import Case, ChannelEvidence, Evidence, Separation
 from readbench.common.calibration import auroc
 from readbench.common.plots import FAULT, NORMAL_GREY, REFERENCE_GREY, STYLE
 from readbench.engine.alignment import warping_path
-from readbench.engine.preparation import LEAST_SPREAD, ChannelStats, resample
+from readbench.engine.preparation import MIN_SPREAD_SHARE, ChannelStats, resample
 from readbench.engine.windows import NORMAL, Window, WindowSet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-MOST_STEPS = 256
-"""Windows are brought to at most so many steps before they are laid over each other."""
-DEPARTS = 2.0
-"""Root mean square from which a channel counts as departing; in normal operation it is about 1."""
-ALIKE = 0.4
-"""Agreement of two departures from which they count as the same; two constant offsets under noise have nearly .5."""
-FARTHEST = 20.0
-"""Departures end here where windows are aligned, so that one dead sensor does not decide the alignment."""
-LEAST_BEFORE = 8
-"""Steps of the time before from which it tells how far a window departs."""
-LEAST_SINCE = 8
-"""Steps since the onset, at least, over which a window's departure is measured: fewer are noise."""
-FEWEST = 3
-"""Channels from which it tells something which of them move: two are always in line."""
+MAX_ALIGNED_STEPS = 256
+"""Longest window that is aligned; longer ones are resampled."""
+DEPARTURE_THRESHOLD = 2.0
+"""Root mean square of a departing channel, in sd, at least; about 1 in normal operation."""
+AGREEMENT_THRESHOLD = 0.4
+"""Agreement of equal departures, at least; two noisy constant offsets reach nearly 0.5."""
+CLIP_SIGMA = 20.0
+"""Departures are clipped to this many sd before alignment, so that one dead sensor does not decide it."""
+MIN_BEFORE_STEPS = 8
+"""Fewest steps before a window from which normal operation is estimated."""
+MIN_FAULT_STEPS = 8
+"""Fewest steps since the onset over which a departure is measured."""
+MIN_CHANNELS = 3
+"""Fewest shared channels for a correlation; with two it is always 1 or -1."""
 Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class NormalReference:
-    """What normal is: statistics of the channels, and where they come from."""
+    """Channel statistics of normal operation, and their origin in words."""
 
     stats: ChannelStats
     words: str
 
     def departures(self, window: Window, channels: list[str]) -> Series:
-        """(C, T) values of some channels in standard deviations from normal; a channel that never moves reads 0."""
+        """(C, T) departures of the named channels in sd from normal; 0 for a constant channel."""
         rows = [window.channels.index(name) for name in channels]
-        values = resample(window.values[rows], min(MOST_STEPS, window.values.shape[1])).astype(np.float64)
+        values = resample(window.values[rows], min(MAX_ALIGNED_STEPS, window.values.shape[1])).astype(np.float64)
         mean = np.array([self.stats.mean.get(name, 0.0) for name in channels])[:, None]
         std = np.array([self.stats.std.get(name, 0.0) for name in channels])[:, None]
         return np.divide(values - mean, std, out=np.zeros_like(values), where=std > 1e-7 * np.abs(mean))
 
 
 def reference_for(snapshot: Snapshot, window: Window) -> NormalReference:
-    """What a window is measured by.
+    """Normal operation that a window is compared with.
 
-    The time before it, where it brings one; normal operation of its asset; of all assets where that has none; the cases
-    where there are no normals. A spread in the time before counts as at least a share of that among the cases: else the
-    first movement of what stood still would be off every scale.
+    The first that exists of: the readings before it, normal windows of its asset, those of all assets, the cases. The
+    spread of the readings before counts as at least `LEAST_SPREAD` of that among the cases, since a channel that stood
+    still has none.
     """
     if window.before is not None:
         return reference_before(window, window.before, snapshot.reference)
     normals, asset = snapshot.normals, window.asset
-    own = normals[np.flatnonzero(normals.assets == asset)] if asset else normals[:0]
-    if len(own):
-        return NormalReference(ChannelStats.of(own), f"{len(own)} normal windows of {asset}")
+    of_asset = normals[np.flatnonzero(normals.assets == asset)] if asset else normals[:0]
+    if len(of_asset):
+        return NormalReference(ChannelStats.of(of_asset), f"{len(of_asset)} normal windows of {asset}")
     if len(normals):
         return NormalReference(ChannelStats.of(normals), f"{len(normals)} normal windows of all assets")
     return NormalReference(snapshot.reference, "the cases themselves, for want of normal windows")
 
 
 def reference_before(window: Window, before: NDArray[np.floating], whole: ChannelStats) -> NormalReference:
-    """The time before a window; `whole` is what the channels do among all cases."""
+    """Statistics of the readings before a window; `whole`: channel statistics of all cases."""
     stats = ChannelStats.of(WindowSet.from_arrays([before], channels=window.channels))
-    spread = {name: max(own, LEAST_SPREAD * whole.std.get(name, 0.0)) for name, own in stats.std.items()}
+    spread = {name: max(std, MIN_SPREAD_SHARE * whole.std.get(name, 0.0)) for name, std in stats.std.items()}
     return NormalReference(ChannelStats(stats.mean, spread), f"the {before.shape[1]} steps before it")
 
 
 def measure_departure(window: Window, whole: ChannelStats) -> float:
-    """How far the channel that moved most departs from the time before; NaN where a window brings (nearly) none."""
-    if window.before is None or window.before.shape[1] < LEAST_BEFORE:
+    """Largest departure of a channel from the readings before, in sd; NaN with fewer than `MIN_BEFORE_STEPS`."""
+    if window.before is None or window.before.shape[1] < MIN_BEFORE_STEPS:
         return float("nan")
     departures = reference_before(window, window.before, whole).departures(window, list(window.channels))
     return float(np.sqrt((departures**2).mean(axis=1)).max())
 
 
 def explain_match(snapshot: Snapshot, window: Window, case: Case, onset: int = 0) -> Evidence:
-    """Compare a window with a case, each measured by the time before it or the normal operation of its own asset.
+    """Evidence that a case matches a window, each compared with its own normal operation (`reference_for`).
 
     Args:
-        snapshot: of the library.
-        window: that is asked about.
-        case: of the library.
-        onset: step of the window at which it begins to depart. How far it departs is measured from there on: of a fault
-            that is young, most of the window is still normal.
+        snapshot: state of the library.
+        window: the query, (C, T).
+        case: case of the library.
+        onset: step at which the fault begins; the departure of the window is measured from there on.
     """
     stored = snapshot.windows([snapshot.position(case.id)])[0]
     shared = [name for name in window.channels if name in stored.channels]
@@ -127,21 +126,21 @@ def explain_match(snapshot: Snapshot, window: Window, case: Case, onset: int = 0
 def _compare(
     window: Series, case: Series, names: list[str], begins: float = 0.0
 ) -> tuple[list[ChannelEvidence], NDArray[np.int64], float]:
-    """Evidence of each channel, the common path, and the root mean square distance along it.
+    """Evidence of each channel, the warping path, and the root mean square distance along it.
 
     Args:
         window: (C, T) departures of the window.
-        case: (C, T') those of the case.
-        names: of the C channels.
-        begins: share of the window after which its departures count for their size.
+        case: (C, T') departures of the case.
+        names: (C,) channel names.
+        begins: onset as a share of the window; the size of its departures is measured from there on.
     """
     if not names:
         return [], np.empty((0, 2), np.int64), float("inf")
-    ours, theirs = (series.clip(-FARTHEST, FARTHEST) for series in (window, case))
+    ours, theirs = (series.clip(-CLIP_SIGMA, CLIP_SIGMA) for series in (window, case))
     path, cost = warping_path(ours, theirs)
     left, right = ours[:, path[:, 0]], theirs[:, path[:, 1]]
     level, course = _cosines(left, right), _cosines(_centre(left), _centre(right))
-    first = max(0, min(round(begins * window.shape[1]), window.shape[1] - LEAST_SINCE))
+    first = max(0, min(round(begins * window.shape[1]), window.shape[1] - MIN_FAULT_STEPS))
     far = [np.sqrt((series**2).mean(axis=1)) for series in (window[:, first:], case)]
     channels = [
         _judge_channel(name, (float(far[0][c]), float(far[1][c])), (level[c] + course[c]) / 2, window[c], case[c])
@@ -154,34 +153,34 @@ def _judge_channel(
     name: str, far: tuple[float, float], agreement: float, window: Series, case: Series
 ) -> ChannelEvidence:
     least, most = min(far), max(far)
-    alone = most >= DEPARTS and least < DEPARTS and most >= 2 * least
+    alone = most >= DEPARTURE_THRESHOLD and least < DEPARTURE_THRESHOLD and most >= 2 * least
     return ChannelEvidence(
         name=name,
         window=far[0],
         case=far[1],
         agreement=float(agreement),
-        same_way=least >= DEPARTS and agreement >= ALIKE,
-        against=alone or (least >= DEPARTS and agreement < 0),
+        same_way=least >= DEPARTURE_THRESHOLD and agreement >= AGREEMENT_THRESHOLD,
+        against=alone or (least >= DEPARTURE_THRESHOLD and agreement < 0),
         window_series=tuple(window.tolist()),
         case_series=tuple(case.tolist()),
     )
 
 
 def _support(channels: list[ChannelEvidence]) -> float:
-    """The evidence in one number, from -1 to 1; 0 where nothing is shared."""
+    """Evidence as a number from -1 to 1; 0 without shared channels."""
     if not channels:
         return 0.0
     sizes = np.array([(channel.window, channel.case) for channel in channels]).T
     weights = sizes.min(axis=0)
     agreement = np.array([channel.agreement for channel in channels])
     alike = float(weights @ agreement / weights.sum()) if weights.sum() else 0.0
-    if len(channels) < FEWEST:
+    if len(channels) < MIN_CHANNELS:
         return alike
     moved = [
-        [float(np.sqrt(np.mean(np.diff(own) ** 2))) if len(own) > 1 else 0.0 for own in series]
+        [float(np.sqrt(np.mean(np.diff(row) ** 2))) if len(row) > 1 else 0.0 for row in series]
         for series in zip(*((channel.window_series, channel.case_series) for channel in channels), strict=True)
     ]
-    same = float(_cosines(*(_centre(own[None]) for own in np.log1p(np.concatenate([sizes, moved], axis=1))))[0])
+    same = float(_cosines(*(_centre(row[None]) for row in np.log1p(np.concatenate([sizes, moved], axis=1))))[0])
     ours, theirs = np.log1p(sizes)
     total = float((ours + theirs).sum())
     as_much = 1.0 - 2.0 * float(np.abs(ours - theirs).sum()) / total if total else 0.0
@@ -200,12 +199,12 @@ def _centre(rows: Series) -> Series:
 
 
 def measure_separation(snapshot: Snapshot, pairs: int, seed: int = 0) -> Separation:
-    """How well evidence tells pairs of one fault from pairs of two, all of different recordings.
+    """AUC with which evidence separates pairs with the same fault from pairs with different ones.
 
     Args:
-        snapshot: of the library.
-        pairs: of each kind, at most.
-        seed: that draws them.
+        snapshot: state of the library.
+        pairs: largest number of pairs of each kind; both cases are of different recordings.
+        seed: seed of the draw.
     """
     drawn = _draw_pairs(snapshot, pairs, np.random.default_rng(seed))
     places = sorted({place for kind in drawn.values() for pair in kind for place in pair})
@@ -226,7 +225,9 @@ def measure_separation(snapshot: Snapshot, pairs: int, seed: int = 0) -> Separat
         return _compare(ours, theirs, shared)[0]
 
     found = {same: [compare(*pair) for pair in kind] for same, kind in drawn.items()}
-    support, counted = ([[of(own) for own in found[same]] for same in (True, False)] for of in (_support, _counted))
+    support, counted = (
+        [[of(evidence) for evidence in found[same]] for same in (True, False)] for of in (_support, _counted)
+    )
     enough = all(map(len, support))
     return Separation(
         same=len(found[True]),
@@ -237,7 +238,7 @@ def measure_separation(snapshot: Snapshot, pairs: int, seed: int = 0) -> Separat
 
 
 def _draw_pairs(snapshot: Snapshot, pairs: int, rng: np.random.Generator) -> dict[bool, list[tuple[int, int]]]:
-    """Places of cases of different recordings: with the same fault, and with different ones."""
+    """Positions of pairs from different recordings: with the same fault (True) and different ones (False)."""
     cases = [snapshot.case(i) for i in range(len(snapshot))]
     labels = np.array([case.label or "" for case in cases])
     groups = np.array([case.recording for case in cases])
@@ -257,20 +258,20 @@ def _draw_pairs(snapshot: Snapshot, pairs: int, rng: np.random.Generator) -> dic
 
 
 def _counted(channels: list[ChannelEvidence]) -> float:
-    """Share of the channels that depart at all which depart in the same way."""
-    departing = sum(max(channel.window, channel.case) >= DEPARTS for channel in channels)
+    """Share of the departing channels that depart in the same way."""
+    departing = sum(max(channel.window, channel.case) >= DEPARTURE_THRESHOLD for channel in channels)
     return sum(channel.same_way for channel in channels) / max(departing, 1)
 
 
-MOST_PANELS = 6
+MAX_PANELS = 6
 
 
 def draw_evidence(evidence: Evidence) -> Figure:
-    """The channels that tell most: the window, and the case moved onto its steps by the alignment."""
+    """Figure of the first channels: the window, and the case aligned to it."""
     import matplotlib as mpl  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    channels = evidence.channels[:MOST_PANELS]
+    channels = evidence.channels[:MAX_PANELS]
     path = np.array(evidence.path, np.intp).reshape(-1, 2)
     rows = max(1, -(-len(channels) // 2))
     with mpl.rc_context(STYLE):

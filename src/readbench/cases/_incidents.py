@@ -170,7 +170,7 @@ class _List:
         for column in _SPAN:
             if column not in plain:
                 raise UnknownNameError(f"column of {given.name}", column, given.columns)
-        known = {name: own for name, own in zip(plain, given.columns, strict=True) if name in (*_SPAN, *_TEXTS)}
+        known = {name: column for name, column in zip(plain, given.columns, strict=True) if name in (*_SPAN, *_TEXTS)}
         left = [name for name in given.columns if name not in known.values()]
         remarks = (f"Columns of {given.name} that were left out: {', '.join(left)}.",) if left else ()
         data = given.data.select(list(known.values())).rename_columns(list(known))
@@ -185,7 +185,9 @@ class _List:
         spans = {source.path: self._span(row, source.found.zone) for source in named}
         matching = [source for source in named if source.covers(spans[source.path], texts["asset"])]
         if len(matching) > 1 and texts["asset"]:
-            matching = [own for own in matching if own.path.stem.casefold() == texts["asset"].casefold()] or matching
+            matching = [
+                recording for recording in matching if recording.path.stem.casefold() == texts["asset"].casefold()
+            ] or matching
         if len(matching) != 1:
             names = ", ".join(source.path.name for source in (matching or named)[:5])
             what = "it lies in several recordings" if matching else "no recording has this time"

@@ -138,7 +138,8 @@ class State:
         told = new.digest, new.context, new.case.time, new.case.asset
         known = self.cases.items() if new.case.id not in self.cases else [(new.case.id, self.cases[new.case.id])]
         return next(
-            (name for name, own in known if (own.digest, own.context, own.case.time, own.case.asset) == told), None
+            (name for name, entry in known if (entry.digest, entry.context, entry.case.time, entry.case.asset) == told),
+            None,
         )
 
     def next_stamp(self) -> float:
@@ -251,7 +252,7 @@ def _replay(journal: pa.Table) -> dict[str, JournalEntry]:
             continue
         name, then = row["id"], undone[bisect_left(undos, (row["change"],))]
         past = earlier.setdefault(name, [])
-        old = next((_entry(own) for own in reversed(past) if own["change"] not in then), None)
+        old = next((_entry(row) for row in reversed(past) if row["change"] not in then), None)
         past.append(row)
         if row["change"] in spelt_out or row["change"] in undone[-1]:
             continue
@@ -373,7 +374,7 @@ def _changes(journal: pa.Table, undone: set[int]) -> tuple[Change, ...]:
 
 DETAILED_ROWS = 20_000
 """Last rows of a journal in which is looked for what changes did."""
-MOST_DETAILED = 3
+MAX_DETAILED_CHANGES = 3
 """Cases of one change that are told of one by one."""
 DETAILED = ("label", "asset", "group", "notes", "tags", "links", "rejected")
 """What an edit may have changed, in the order in which it is told."""
@@ -383,14 +384,14 @@ def describe_changes(journal: pa.Table, changes: Sequence[Change]) -> list[Chang
     """The changes with what became of which cases; `journal` holds them and some before."""
     columns = [name for name in ("change", "what", "target", "id", *DETAILED) if name in journal.column_names]
     ids, kinds, targets = (journal[name].to_pylist() for name in ("id", "what", "target"))
-    numbers, wanted = journal["change"].to_pylist(), {own.number for own in changes}
+    numbers, wanted = journal["change"].to_pylist(), {change.number for change in changes}
     rows: dict[int, list[tuple[int, int | None]]] = {}
     known: dict[str, list[int]] = {}
     undone: set[int] = set()
     undid: dict[int, int] = {}
     for place, (number, name) in enumerate(zip(numbers, ids, strict=True)):
         if number in wanted:
-            before = next((own for own in reversed(known.get(name, ())) if numbers[own] not in undone), None)
+            before = next((place for place in reversed(known.get(name, ())) if numbers[place] not in undone), None)
             rows.setdefault(number, []).append((place, before))
         if targets[place]:
             undone.add(targets[place])
@@ -399,15 +400,15 @@ def describe_changes(journal: pa.Table, changes: Sequence[Change]) -> list[Chang
         elif kinds[place]:
             known.setdefault(name, []).append(place)
     told = []
-    for own in changes:
-        parts = [(place, before) for place, before in rows.get(own.number, ()) if not targets[place]]
-        asked = sorted({one for pair in parts[:MOST_DETAILED] for one in pair if one is not None})
+    for change in changes:
+        parts = [(place, before) for place, before in rows.get(change.number, ()) if not targets[place]]
+        asked = sorted({one for pair in parts[:MAX_DETAILED_CHANGES] for one in pair if one is not None})
         held: dict[int | None, dict[str, Any]] = dict(
             zip(asked, journal.select(columns).take(pa.array(asked, pa.int64())).to_pylist(), strict=True)
         )
-        words = [_describe_row(held[place], held.get(before)) for place, before in parts[:MOST_DETAILED]]
-        more = [f"and {len(parts) - MOST_DETAILED} more"] if len(parts) > MOST_DETAILED else []
-        told.append(own.model_copy(update={"detail": "; ".join([*filter(None, words), *more])}))
+        words = [_describe_row(held[place], held.get(before)) for place, before in parts[:MAX_DETAILED_CHANGES]]
+        more = [f"and {len(parts) - MAX_DETAILED_CHANGES} more"] if len(parts) > MAX_DETAILED_CHANGES else []
+        told.append(change.model_copy(update={"detail": "; ".join([*filter(None, words), *more])}))
     return told
 
 
@@ -433,7 +434,7 @@ def _column(journal: pa.Table, name: str) -> NDArray[np.int64]:
 
 NORMAL_LABEL = "normal"
 """Label of a case that turned out to be normal operation."""
-MOST_NAMED = 20
+MAX_SUGGESTED_CASES = 20
 """Cases among which a mistyped name looks for the right one: the latest."""
 FEW_RESOLVED = 20
 """Resolved cases and normals below which open cases, too, say what windows of a library look like."""
@@ -485,7 +486,7 @@ class Snapshot:
     def position(self, case: str) -> int:
         """Position of a case, or an error that names the nearest ones."""
         if case not in self._places:
-            raise UnknownNameError("case", case, list(self._places)[-MOST_NAMED:])
+            raise UnknownNameError("case", case, list(self._places)[-MAX_SUGGESTED_CASES:])
         return self._places[case]
 
     def case(self, position: int) -> Case:

@@ -28,7 +28,7 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 QUICK_S = 0.3
 """What was learned in less time is learned again in the question itself."""
-MOST_REST_S = 10.0
+MAX_REST_S = 10.0
 """Longest pause after learning; questions have the processor meanwhile."""
 
 
@@ -39,7 +39,7 @@ class UntaughtError(Exception):
 class BackgroundLearner:
     """A supervised loop that learns one thing after the other, and ends when nothing is left.
 
-    After each, it rests as long as it worked, `MOST_REST_S` at most: a library into which cases keep coming learns half
+    After each, it rests as long as it worked, `MAX_REST_S` at most: a library into which cases keep coming learns half
     of the time.
 
     Args:
@@ -92,7 +92,7 @@ class BackgroundLearner:
         began = time.perf_counter()
         job()
         with self._state:
-            rest = min(time.perf_counter() - began, MOST_REST_S)
+            rest = min(time.perf_counter() - began, MAX_REST_S)
             self._state.wait_for(lambda: self._hurried > 0, rest)
         return False
 
@@ -111,7 +111,7 @@ def work_half_time(work: Callable[[Item], T], items: Sequence[Item], /) -> Itera
     for item in items:
         began = time.perf_counter()
         yield work(item)
-        pause(min(time.perf_counter() - began, MOST_REST_S))
+        pause(min(time.perf_counter() - began, MAX_REST_S))
 
 
 @dataclass(frozen=True, eq=False)

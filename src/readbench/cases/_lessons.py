@@ -28,11 +28,11 @@ from readbench.engine.rerankers import FittedLabels, LabelModel
 from readbench.engine.vectors import code_key
 
 FOLDER = "lessons"
-KEPT = 3
+KEPT_FILES = 3
 """Lessons of one library that are kept: those of other methods, and of reviews, among them."""
-LEAST = 200
+MIN_CASES = 200
 """Labelled cases from which a lesson is kept; one of fewer is learned in less time than it is found."""
-ROOMS = ("readbench.engine.rerankers.", "readbench.engine.protocols")
+TRUSTED_MODULES = ("readbench.engine.rerankers.", "readbench.engine.protocols")
 """Where the dataclasses of a lesson are."""
 _HASH = 32
 
@@ -78,14 +78,14 @@ class LessonShelf:
                 file.write(hashlib.blake2b(content, digest_size=_HASH).digest())
                 file.write(content)
             by_age = sorted(self.folder.glob("*.lesson"), key=lambda path: path.stat().st_mtime)
-            for old in by_age[:-KEPT]:
+            for old in by_age[:-KEPT_FILES]:
                 old.unlink(missing_ok=True)
 
 
 def _key_of(fitted: FittedMethod, knowledge: Knowledge) -> str | None:
     """Hash of all that a lesson follows from; None where there is none, or where it is learned in no time."""
     former = fitted.method.opinion_former
-    if former is None or (knowledge.labels >= 0).sum() < LEAST:
+    if former is None or (knowledge.labels >= 0).sum() < MIN_CASES:
         return None
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{code_key(type(former.component))} {fitted.method.spec} {fitted.method.opinions_by}".encode())
@@ -94,9 +94,9 @@ def _key_of(fitted: FittedMethod, knowledge: Knowledge) -> str | None:
         if array is None:
             digest.update(b"none")
             continue
-        own = np.ascontiguousarray(array)
-        digest.update(f"{own.dtype.str} {own.shape}".encode())
-        digest.update(own.view(np.uint8).data if own.size else b"")
+        contiguous = np.ascontiguousarray(array)
+        digest.update(f"{contiguous.dtype.str} {contiguous.shape}".encode())
+        digest.update(contiguous.view(np.uint8).data if contiguous.size else b"")
     return digest.hexdigest()
 
 
@@ -107,10 +107,10 @@ def pack_lesson(lesson: LabelModel, units: Sequence[Vectors]) -> bytes:
         lesson: of any queries; they are left out.
         units: the vectors that it was learned from.
     """
-    own = lesson.fitted
+    labels = lesson.fitted
     packer = _Packer(units)
-    whole = FittedLabels(own.judgement, own.rejected, own.calibration)
-    tree = packer.pack({"fitted": whole, "guesses": own.guesses})
+    whole = FittedLabels(labels.judgement, labels.rejected, labels.calibration)
+    tree = packer.pack({"fitted": whole, "guesses": labels.guesses})
     file = io.BytesIO()
     text = np.frombuffer(json.dumps(tree).encode(), np.uint8)
     named: dict[str, Any] = {f"a{i}": array for i, array in enumerate(packer.arrays)}
@@ -126,7 +126,7 @@ def unpack_lesson(content: bytes, units: Sequence[Vectors]) -> LabelModel:
     found = _Unpacker(arrays, units).unpack(tree)
     fitted: FittedLabels = found["fitted"]
     vars(fitted)["guesses"] = found["guesses"]
-    return LabelModel(fitted, tuple(own[:0] for own in units))
+    return LabelModel(fitted, tuple(unit[:0] for unit in units))
 
 
 class _Packer:
@@ -134,7 +134,7 @@ class _Packer:
 
     def __init__(self, units: Sequence[Vectors]) -> None:
         self.arrays: list[NDArray[Any]] = []
-        self._units = {id(own): place for place, own in enumerate(units)}
+        self._units = {id(unit): place for place, unit in enumerate(units)}
         self._places: dict[int, int] = {}
         self._known: dict[int, int] = {}
         self._alive: list[object] = []
@@ -150,9 +150,9 @@ class _Packer:
         if isinstance(value, np.ndarray):
             return self._array(value)
         if isinstance(value, tuple | list):
-            return {type(value).__name__: [self.pack(own) for own in value]}
+            return {type(value).__name__: [self.pack(part) for part in value]}
         if isinstance(value, dict):
-            return {"dict": [[self.pack(key), self.pack(own)] for key, own in value.items()]}
+            return {"dict": [[self.pack(key), self.pack(part)] for key, part in value.items()]}
         return self._object(value)
 
     def _array(self, array: NDArray[Any]) -> dict[str, int]:
@@ -167,11 +167,11 @@ class _Packer:
 
     def _object(self, value: object) -> dict[str, Any]:
         kind = type(value)
-        if not is_dataclass(kind) or not kind.__module__.startswith(ROOMS):
+        if not is_dataclass(kind) or not kind.__module__.startswith(TRUSTED_MODULES):
             raise TypeError(f"{kind.__name__} cannot be kept.")
         if id(value) in self._known:
             return {"same": self._known[id(value)]}
-        packed = {own.name: self.pack(getattr(value, own.name)) for own in fields(kind)}
+        packed = {field.name: self.pack(getattr(value, field.name)) for field in fields(kind)}
         self._known[id(value)] = len(self._alive)  # numbered when whole, as they are made again
         self._alive.append(value)
         return {"class": [kind.__module__, kind.__name__], "fields": packed}
@@ -188,18 +188,18 @@ class _Unpacker:
         """One value and all below it."""
         if not isinstance(tree, dict):
             return tree
-        kind, own = next(iter(tree.items()))
+        kind, content = next(iter(tree.items()))
         if kind == "float":
-            return float.fromhex(own)
+            return float.fromhex(content)
         if kind in {"array", "unit", "same"}:
-            return {"array": self._arrays, "unit": self._units, "same": self._known}[kind][own]
+            return {"array": self._arrays, "unit": self._units, "same": self._known}[kind][content]
         if kind in {"tuple", "list"}:
-            found = [self.unpack(part) for part in own]
+            found = [self.unpack(part) for part in content]
             return tuple(found) if kind == "tuple" else found
         if kind == "dict":
-            return {self.unpack(key): self.unpack(part) for key, part in own}
-        module, name = own
-        part = getattr(import_module(module), name) if module.startswith(ROOMS) else None
+            return {self.unpack(key): self.unpack(part) for key, part in content}
+        module, name = content
+        part = getattr(import_module(module), name) if module.startswith(TRUSTED_MODULES) else None
         if not (isinstance(part, type) and is_dataclass(part)):
             raise TypeError(f"{module}.{name} is no part of a lesson.")
         made = part(**{k: self.unpack(v) for k, v in tree["fields"].items()})

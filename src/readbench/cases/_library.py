@@ -1,4 +1,4 @@
-"""`Library`: resolved incidents, and the search through them."""
+"""`Library`: the case library; stores cases and searches them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from readbench.cases._intake import (
     read_recording,
     to_windows,
 )
-from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, What
+from readbench.cases._journal import MAX_SUGGESTED_CASES, JournalEntry, Snapshot, State, What
 from readbench.cases._learning import BackgroundLearner, Kept, Learned, LessonFollower, work_half_time
 from readbench.cases._models import (
     AddedCase,
@@ -73,30 +73,29 @@ from readbench.errors import ReadbenchError, UnknownNameError, UsageError
 R = TypeVar("R")
 Reviewed = TypeVar("Reviewed", Suggestion, Doubt)
 FEW_MORE = 1.05
-"""Factor by which a library may have grown before cases on their way in are compared with what it is now."""
-BATCH = 1000
-"""Cases written in one atomic step; a killed writer loses at most the step in flight."""
+"""Growth of the library up to which added cases are checked against the profile learned before."""
+ADD_BATCH = 1000
+"""Cases written in one atomic step."""
 
 
 class Library:
-    """Cases, normal windows, and the search through them; safe to use from several threads.
+    """A case library: resolved cases, normal windows, search; thread-safe.
 
     Example: `Library.open("plant").search(Path("new.csv"), k=5)`; a text is the name of a case.
 
-    Every process may search; one at a time writes, and the others see the new state at their next call. Who reads waits
-    for nobody: a question is answered from the state in which the library was when it came.
+    Any number of processes may search, one at a time writes; the others see the new state at their next call. Readers
+    never wait: a question is answered from the state of the library when it was asked.
 
     Args:
-        store: where it lives; `Library.open` and `Library.create` take a folder or an address.
-        as_of: number of the last change that counts; the library is then read-only.
-        exact_cases: up to this many cases, the method compares all of them; above, a shortlist.
-        shortlist: cases of the shortlist.
-        progress: told how far cases have been encoded before a first question, and how many were added.
-        background: for processes that live long: what changes is searched at once, but learned from beside the
-            questions, which say so meanwhile (`readbench.cases._learning`). By default the next question learns from it
-            first.
-        follower: for processes that search for another, which tells them what it learns (`follow`): they learn nothing
-            themselves, keep no vectors, and raise `UntaughtError` where they cannot answer.
+        store: back end; `Library.open` and `Library.create` take a folder or an address.
+        as_of: number of the change after which to read the library, which is then read-only.
+        exact_cases: largest library that is compared whole; a larger one is compared by a shortlist.
+        shortlist: number of cases in the shortlist.
+        progress: called with the number of encoded and added cases.
+        background: learn from changes in a background thread, for services; answers say so meanwhile
+            (`readbench.cases._learning`). By default the next question learns from them first.
+        follower: for search processes of a service, which receive what was learned by `follow`: learns nothing, stores
+            no vectors, and raises `UntaughtError` where it cannot answer.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class Library:
         self.progress = progress
         self.limits = {"exact_cases": exact_cases, "shortlist": shortlist}
         self.heard: Callable[[Answer, float], None] | None = None
-        """Told of every answer, and how many seconds it took; for those who count."""
+        """Called after each answer with its duration in seconds."""
         self._learner = LessonFollower() if follower else BackgroundLearner() if background else None
         self._encoding = BackgroundLearner("encodes cases ahead") if background else None
         self._encoded_ahead = set[str]()
@@ -124,7 +123,7 @@ class Library:
         self._snapshot_lock = Lock()
         self._current = -1, Snapshot(State({}, {}, (), 0), store)
         self._overview = self._keep("overview", _changes_of, lambda snapshot, *_: draw_map(snapshot))
-        # Labels do not count for the profile, recordings and assets do: they are held out together.
+        # The profile depends on recordings and assets, which are held out together, but not on labels.
         self._profile = self._keep("profile", _state_of, lambda snapshot, *_: snapshot.profile, lasting=True)
         self._normal = self._keep("normal", _state_of, lambda snapshot, *_: NormalModel.of(snapshot, snapshot.profile))
 
@@ -137,7 +136,7 @@ class Library:
         background: bool = False,
         **options: Any,  # noqa: ANN401 - numbers, as the constructor takes them
     ) -> Self:
-        """A new, empty library; refused where there is one."""
+        """Create an empty library; raises if there is one already."""
         return cls(open_store(where, create=True), progress=progress, background=background, **options)
 
     @classmethod
@@ -150,7 +149,7 @@ class Library:
         background: bool = False,
         **options: Any,  # noqa: ANN401 - likewise
     ) -> Self:
-        """A library that exists."""
+        """Open an existing library."""
         return cls(open_store(where), as_of=as_of, progress=progress, background=background, **options)
 
     def __repr__(self) -> str:
@@ -163,53 +162,53 @@ class Library:
             f"  change {held.change}; ask: {', '.join(('search', *QUESTIONS))}"
         )
 
-    # What is in it
+    # Contents
 
     def __len__(self) -> int:
         return len(self.snapshot())
 
     def cases(self, where: Filter | None = None) -> list[Case]:
-        """All cases, or those of a filter, in the order in which they came."""
+        """Cases that pass a filter, in order of addition."""
         chosen = where or Filter()
         return [entry.case for entry in self.snapshot().entries if chosen.admits(entry.case)]
 
     def case(self, case: str) -> Case:
-        """What is known of one case."""
+        """Facts of one case."""
         snapshot = self.snapshot()
         return snapshot.case(snapshot.position(case))
 
     def window(self, case: str) -> WindowSet:
-        """The window of a case: a set of one."""
+        """Window of a case, as a set of one."""
         snapshot = self.snapshot()
         return snapshot.windows([snapshot.position(case)])
 
     def details(self, case: str) -> CaseDetails:
-        """What is known of one case, and what its window is and brings along."""
-        own = self.window(case)[0]
+        """Facts, window and context of one case."""
+        found = self.window(case)[0]
         return CaseDetails(
             case=self.case(case),
-            channels=own.channels,
-            steps=own.values.shape[1],
-            before=0 if own.before is None else own.before.shape[1],
-            rate=None if math.isnan(own.rate) else own.rate,
-            units=own.units,
-            facts=dict(own.facts),
+            channels=found.channels,
+            steps=found.values.shape[1],
+            before=0 if found.before is None else found.before.shape[1],
+            rate=None if math.isnan(found.rate) else found.rate,
+            units=found.units,
+            facts=dict(found.facts),
         )
 
     def describe_contexts(self, cases: Sequence[Case]) -> list[str]:
-        """What the windows of cases brought along, in a few words each; "" for those that brought nothing."""
+        """Context of the window of each case in a few words; "" without context."""
         known = self.snapshot().state.cases
         digests = [known[case.id].context for case in cases]
         found = self.store.list_contexts(digests)
-        words = {name: describe_context(own.before, own.rate, own.facts) for name, own in found.items()}
+        words = {name: describe_context(window.before, window.rate, window.facts) for name, window in found.items()}
         return [words.get(digest, "") for digest in digests]
 
     def normals(self) -> WindowSet:
-        """The windows of normal operation."""
+        """Windows of normal operation."""
         return self.snapshot().normals
 
     def find(self, text: str, limit: int = 20) -> list[Case]:
-        """Cases whose name has a text in it, the shortest first; then those whose notes speak of it, best first."""
+        """Cases whose name contains a text, the shortest first; then those whose notes match it, best first."""
         known, wanted = self.snapshot().state.cases, text.strip().casefold()
         named = sorted((name for name in known if wanted and wanted in name.casefold()), key=len)
         matching = dict.fromkeys(self.store.match_notes(text, 10 * limit + 100))
@@ -221,15 +220,15 @@ class Library:
         return list(self.snapshot().state.changes)
 
     def describe_changes(self, changes: Sequence[Change]) -> list[Change]:
-        """The same changes, each with what it did to which cases."""
+        """The changes with their `detail` filled in."""
         first = max(0, self.snapshot().state.steps - journal.DETAILED_ROWS)
         return journal.describe_changes(self.store.journal(first), changes)
 
     def stats(self) -> Summary:
-        """Counts."""
+        """Number of cases by label and asset."""
         return _summarise(self.snapshot())
 
-    # What changes it
+    # Changes
 
     def add(
         self,
@@ -241,29 +240,28 @@ class Library:
         labels: Sequence[str | None] | None = None,
         progress: Progress | None = None,
     ) -> list[str]:
-        """Add cases, all of them or none; a very long list in steps of `BATCH`.
+        """Add cases, all or none; more than `ADD_BATCH` in several steps.
 
         Args:
-            windows: N windows: a set, whose ids, labels, groups, assets and times count without `facts`; windows; an
-                array (C, T) or (N, C, T); a list of arrays (C, T); or the path of a file. The context that they bring
-                is kept.
-            facts: what is known of each; an empty id gets a name.
-            normal: which of them are no cases but show normal operation; none by default.
-            channels: C names, of arrays.
-            labels: N fault types, None where nobody knows, instead of `facts`.
-            progress: told how many were added; by default the library's own.
+            windows: N windows: a set, whose ids, labels, groups, assets and times are used without `facts`; windows; an
+                array (C, T) or (N, C, T); a list of arrays (C, T); or the path of a file. Their context is stored.
+            facts: facts of each case; an empty id is replaced by a generated name.
+            normal: (N,) True for windows of normal operation, which are no cases; default all False.
+            channels: C names, for arrays.
+            labels: N fault types, None if unknown; instead of `facts`.
+            progress: called with the number of added cases; default `self.progress`.
 
         Returns:
-            The names of the cases.
+            Names of the cases.
         """
         read = read_recording(windows) if isinstance(windows, str | Path) and channels is None else windows
-        own = to_windows(read, channels)
-        known = read.facts() if isinstance(read, ReadRecording) else facts_of(own)
+        converted = to_windows(read, channels)
+        known = read.facts() if isinstance(read, ReadRecording) else facts_of(converted)
         given = _with_labels(known if facts is None else list(facts), labels)
-        if len(given) != len(own):
-            raise UsageError(f"Got {len(own)} windows, but facts on {len(given)}.")
+        if len(given) != len(converted):
+            raise UsageError(f"Got {len(converted)} windows and facts of {len(given)} cases. Give one for each window.")
         flags = [False] * len(given) if normal is None else list(normal)
-        return self._take_in(own, [_name(case) for case in given], flags, progress or self.progress)
+        return self._take_in(converted, [_name(case) for case in given], flags, progress or self.progress)
 
     def add_one(
         self,
@@ -279,31 +277,31 @@ class Library:
         """Add one case.
 
         Args:
-            values: (C, T).
+            values: (C, T) readings.
             channels: C names.
-            before: (C, T_b) readings of the same asset in the time before, in the same channels.
-            rate: samples a second.
-            units: of the channels.
-            facts: numbers that were known beforehand, such as `{"speed": 29.5}`.
+            before: (C, T_b) readings before the window, of the same asset and channels.
+            rate: samples per second.
+            units: C units.
+            facts: known quantities, such as `{"speed": 29.5}`.
             known: fields of `Case`, all optional.
         """
         case = Case(**({"id": new_id()} | known))
-        own = to_windows([np.asarray(values)], channels)
-        names = self.add(attach_context(own, before=before, rate=rate, units=units, facts=facts), [case])
+        converted = to_windows([np.asarray(values)], channels)
+        names = self.add(attach_context(converted, before=before, rate=rate, units=units, facts=facts), [case])
         return self.case(names[0])
 
     def add_checked(self, windows: GivenWindows, case: Case, remarks: tuple[str, ...] = ()) -> AddedCase:
-        """Add one case with remarks on its file, and say what is odd about its window beside those that are here.
+        """Add one case; returns it with remarks and the oddities of its window.
 
-        Where the same window of the same asset and time is here already, and the case has no other name, nothing is
-        added: that case comes back, with a remark.
+        If the library has the same window of the same asset and time, and the case has no other name, nothing is added
+        and that case is returned with a remark.
         """
         odd, named = self.check_many(windows, exact=False)[0], _name(case)
         known = named.id in self.snapshot().state.cases
         once = known or not case.id
         added = self.case(self._take_in(to_windows(windows), [named], [False], self.progress, once=once)[0])
         if known or added.id != named.id:
-            remarks = (*remarks, f"The same window is here already, as case {added.id!r}: nothing was added.")
+            remarks = (*remarks, f"The library already has this window as case {added.id!r}: nothing was added.")
         return AddedCase(**added.model_dump(), remarks=remarks, plausibility=odd)
 
     def add_normals(
@@ -316,25 +314,25 @@ class Library:
         facts: Facts | None = None,
         progress: Progress | None = None,
     ) -> list[str]:
-        """Add windows of normal operation, given as in `add`; `asset`, `rate` and `facts` replace their own."""
-        own = attach_context(to_windows(windows, channels), rate=rate, facts=facts)
+        """Add windows of normal operation, given as in `add`; `asset`, `rate`, `facts` override theirs."""
+        converted = attach_context(to_windows(windows, channels), rate=rate, facts=facts)
         update = {} if asset is None else {"asset": asset}
-        cases = [case.model_copy(update=update) for case in facts_of(own)]
-        return self.add(own, cases, [True] * len(cases), progress=progress)
+        cases = [case.model_copy(update=update) for case in facts_of(converted)]
+        return self.add(converted, cases, [True] * len(cases), progress=progress)
 
     def edit(self, case: str, *, seen: float | None = None, **facts: Any) -> Case:  # noqa: ANN401 - fields of Case
-        """Replace what is known of a case: any field of `Case` but its name.
+        """Replace facts of a case: any field of `Case` except its name.
 
-        A label ends that the same fault type is ruled out, and ruling out its fault type ends a label.
+        Setting a label removes it from the rejected types, and rejecting the label removes the label.
 
         Args:
-            case: its name.
-            seen: `changed` of the case as the writer saw it: what was written since is not replaced unseen but raises
-                `ConflictError`. `UNSEEN` admits what replaces nothing. None replaces whatever is there.
+            case: name of the case.
+            seen: `changed` of the case when it was read; a later change raises `ConflictError`. `UNSEEN` allows only
+                edits that replace nothing; None allows all.
             facts: fields of `Case`.
         """
         if {"id", "changed"} & set(facts):
-            raise UsageError("The name of a case stays. Delete it and add it again.")
+            raise UsageError("The name of a case cannot be changed. Delete the case and add it under the new name.")
 
         def replace_facts(old: Case) -> Case:
             new = _agree(Case.model_validate(old.model_dump() | facts), set(facts))
@@ -345,20 +343,20 @@ class Library:
         return self.case(case)
 
     def label(self, case: str, label: str | None, *, seen: float | None = None) -> Case:
-        """Say what a case was, or with None that nobody knows; counts in the next search."""
+        """Set the fault type of a case; None removes it."""
         return self.edit(case, seen=seen, label=label)
 
     def confirm(self, case: str, like: str, *, seen: float | None = None) -> Case:
-        """Say that a case is of the same fault type as another one."""
+        """Give a case the fault type of another case."""
         return self.edit(case, seen=seen, label=self._label_of(like))
 
     def reject(self, case: str, like: str, *, seen: float | None = None) -> Case:
-        """Say that a case is not of the fault type of another one: it will not be counted among that type again."""
+        """Exclude the fault type of another case for a case."""
         ruled_out = tuple(dict.fromkeys((*self.case(case).rejected, self._label_of(like))))
         return self.edit(case, seen=seen, rejected=ruled_out)
 
     def delete(self, cases: Iterable[str], *, seen: float | None = None) -> None:
-        """Take cases or normal windows out; `undo` brings them back. `seen` as in `edit`."""
+        """Delete cases or normal windows; `undo` restores them. `seen` as in `edit`."""
 
         def look(old: Case) -> Case:
             check_seen(old, None, seen)
@@ -367,36 +365,36 @@ class Library:
         self._change(list(cases), "delete", look)
 
     def undo(self, change: int | None = None) -> Change:
-        """Take a change back: the last one that still stands, or any; what later ones said of its cases stays."""
-        return self._revert(change, lambda own: own.what != "undo")
+        """Revert a change, by default the last one in effect; later changes to the same cases are kept."""
+        return self._revert(change, lambda entry: entry.what != "undo")
 
     def redo(self, change: int | None = None) -> Change:
-        """Make a change again that was taken back: the one that was taken back last, or any."""
-        undos = [own for own in self.history() if own.takes_back and not own.undone]
-        taken = [own for own in undos if change in (None, own.takes_back)]
+        """Reapply a reverted change, by default the one reverted last."""
+        undos = [change_made for change_made in self.history() if change_made.takes_back and not change_made.undone]
+        taken = [undo for undo in undos if change in (None, undo.takes_back)]
         if not taken:
-            what = "No change" if change is None else f"Change {change} is not one that"
-            raise UsageError(f"{what} was taken back. `history` lists the changes.")
-        self._revert(taken[-1].number, lambda own: own.what == "undo")
-        return next(own for own in self.history() if own.number == taken[-1].takes_back)
+            what = "No change was" if change is None else f"Change {change} was not"
+            raise UsageError(f"{what} reverted. `history` lists the changes.")
+        self._revert(taken[-1].number, lambda entry: entry.what == "undo")
+        return next(entry for entry in self.history() if entry.number == taken[-1].takes_back)
 
     def name_channel(self, name: str, unit: str = "", aliases: Sequence[str] = ()) -> None:
-        """Say what a channel is called here, in which unit it is kept, and what else it is called.
+        """Set a channel's name, unit and aliases, also for stored cases.
 
-        It counts for cases that are already in, too. An alias may have a unit of its own, `PT-101 [kPa]`.
+        An alias may have a different unit: `PT-101 [kPa]`.
         """
         entries = [(name, name, check_unit(unit))]
         for alias in aliases:
-            base, own = split_header(alias)
-            entries.append((base, name, check_unit(own) or unit))
+            base, unit_of_alias = split_header(alias)
+            entries.append((base, name, check_unit(unit_of_alias) or unit))
         check_deed(Deed.NAME_CHANNELS)
         with self.store.writing():
             self.store.file_naming(entries)
 
-    # What is asked of it
+    # Questions
 
     def ask(self, question: str, **parameters: Any) -> Any:  # noqa: ANN401 - as the question declares them
-        """Ask one of `readbench.cases.QUESTIONS` by its name, such as `library.ask("doubtful", k=5)`."""
+        """Answer one of `readbench.cases.QUESTIONS` by name, such as `library.ask("doubtful", k=5)`."""
         if question not in QUESTIONS:
             raise UnknownNameError("question", question, list(QUESTIONS))
         return QUESTIONS[question](self, **parameters)
@@ -414,32 +412,36 @@ class Library:
         units: Sequence[str] | None = None,
         facts: Facts | None = None,
     ) -> Answer:
-        """The cases most like a window, and what it may be.
+        """Find the cases most similar to a window, and the probability of each fault type.
 
         Args:
-            window: the name of a case of this library, or one window: a set or `Window`, what was read of a file, an
-                array (C, T), or the path of a file.
-            channels: C names, of an array.
-            k: most hits.
-            method: of the grammar; it sees context only where it uses any.
-            where: which cases are listed.
-            before: (C, T_b) readings of the same asset in the time before.
-            rate: samples a second.
-            units: of the channels.
-            facts: numbers that are known beforehand, by name.
+            window: the query: name of a case, a set of one window, a `Window`, a recording that was read, an array
+                (C, T), or the path of a file.
+            channels: C names, for an array.
+            k: largest number of hits.
+            method: retrieval method.
+            where: filter of the listed cases.
+            before: (C, T_b) readings before the window, of the same asset and channels.
+            rate: samples per second.
+            units: C units.
+            facts: known quantities, by name.
         """
         if isinstance(window, str):
             if not (before is None and rate is None and units is None and facts is None):
-                raise UsageError(f"{window!r} is the name of a case, which has its own context. Give none beside it.")
+                raise UsageError(
+                    f"{window!r} is a stored case with stored context. Leave out before, rate, units and facts."
+                )
             snapshot, request = self.snapshot(), self._request(k, method, where, window)
             position = snapshot.position(window)
-            own, ruled_out = snapshot.windows([position]), snapshot.case(position).rejected
-            return self._answer(snapshot, own, request, ruled_out, self._check(snapshot, own, None, window))[0]
+            converted, ruled_out = snapshot.windows([position]), snapshot.case(position).rejected
+            return self._answer(
+                snapshot, converted, request, ruled_out, self._check(snapshot, converted, None, window)
+            )[0]
         read = read_recording(window) if isinstance(window, Path) and channels is None else window
-        own = attach_context(to_windows(read, channels), before=before, rate=rate, units=units, facts=facts)
-        if len(own) != 1:
-            raise UsageError(f"Give one window; got {len(own)}. For more there is search_many.")
-        answer = self.search_many(own, k=k, method=method, where=where)[0]
+        converted = attach_context(to_windows(read, channels), before=before, rate=rate, units=units, facts=facts)
+        if len(converted) != 1:
+            raise UsageError(f"Give one window. Got {len(converted)}; use search_many for several.")
+        answer = self.search_many(converted, k=k, method=method, where=where)[0]
         return _remark(answer, list(read.remarks)) if isinstance(read, ReadRecording) else answer
 
     def search_many(
@@ -451,39 +453,38 @@ class Library:
         method: str = DEFAULT_METHOD,
         where: Filter | None = None,
     ) -> list[Answer]:
-        """The same for several windows at once, given as in `add`."""
+        """Search for several windows, given as in `add`; one answer each."""
         given, snapshot = to_windows(windows, channels), self.snapshot()
-        own, request = snapshot.naming(prepare_windows(given)), self._request(k, method, where, None)
-        answers = self._answer(snapshot, own, request, (), self._check(snapshot, own, given, None))
+        named, request = snapshot.naming(prepare_windows(given)), self._request(k, method, where, None)
+        answers = self._answer(snapshot, named, request, (), self._check(snapshot, named, given, None))
         return [
-            _remark(answer, compare_channels(given.channels(i), own.channels(i), snapshot.usual_channels))
+            _remark(answer, compare_channels(given.channels(i), named.channels(i), snapshot.usual_channels))
             for i, answer in enumerate(answers)
         ]
 
     def check(self, window: AskedWindow, *, channels: Sequence[str] | None = None) -> WindowCheck:
-        """What is odd about a window, given as in `search`, beside the cases and normals of the library."""
+        """Oddities of a window, given as in `search`, compared with the windows of the library."""
         if isinstance(window, str):
             odd = self._check(self.snapshot(), self.window(window), None, window)[0]
         else:
-            own = to_windows(window, channels)
-            if len(own) != 1:
-                raise UsageError(f"Give one window; got {len(own)}.")
-            odd = self.check_many(own)[0]
+            converted = to_windows(window, channels)
+            if len(converted) != 1:
+                raise UsageError(f"Give one window. Got {len(converted)}; use check_many for several.")
+            odd = self.check_many(converted)[0]
         return WindowCheck(plausibility=odd, judgeable=all(remark.judgeable for remark in odd))
 
     def check_many(
         self, windows: GivenWindows, *, channels: Sequence[str] | None = None, exact: bool = True
     ) -> list[tuple[Remark, ...]]:
-        """What is odd about each of several windows, given as in `add`.
+        """Oddities of each of several windows.
 
         Args:
-            windows: N of them.
-            channels: C names, of arrays.
-            exact: look at the library as it is now; else as it was a few cases ago may do, which is faster while many
-                come in.
+            windows: N windows, given as in `add`.
+            channels: C names, for arrays.
+            exact: compare with the present library; False allows the state of a few cases ago, which is faster.
         """
-        own = to_windows(windows, channels)
-        return self._check(self.snapshot(), self.prepare(own), own, None, exact=exact)
+        converted = to_windows(windows, channels)
+        return self._check(self.snapshot(), self.prepare(converted), converted, None, exact=exact)
 
     def explain(
         self,
@@ -495,10 +496,10 @@ class Library:
         units: Sequence[str] | None = None,
         onset: int = 0,
     ) -> Evidence:
-        """Why a case resembles a window: channels that depart from normal in the same way, and the alignment.
+        """Evidence that a case matches a window: channels that depart from normal in the same way, and the alignment.
 
-        A window that brings a time before it is measured by that; `before` and `units` as in `search`. Where a fault
-        begins within the window, `onset` is the step: departures count from there on.
+        A window is compared with the readings before it, if given; `before` and `units` as in `search`. `onset` is the
+        step at which the fault begins; departures are measured from there on.
         """
         if isinstance(window, str):
             asked = self.window(window)
@@ -508,49 +509,47 @@ class Library:
         return explain_match(snapshot, asked[0], snapshot.case(snapshot.position(case)), onset)
 
     def overview(self) -> LibraryOverview:
-        """A map of the latest cases, and which are near-duplicates; looked at once after each change."""
+        """Map of the latest cases, and near-duplicates; computed once per change."""
         return self._overview.get(self.snapshot()).value
 
     def next_to_label(self, k: int = 10, method: str = DEFAULT_METHOD) -> list[Suggestion]:
-        """The open cases whose labels would tell most about the others, most telling first.
-
-        Of a large library, the latest cases are looked at.
+        """Open cases to label next, the most informative first; in a large library among the latest cases.
 
         Args:
-            k: most suggestions.
-            method: of the grammar; its views say what is alike.
+            k: largest number of suggestions.
+            method: retrieval method whose similarity is used.
         """
         found = self._review(suggest_next, k, method)
-        return [own for own in found if own.case.label is None][:k]
+        return [suggestion for suggestion in found if suggestion.case.label is None][:k]
 
     def doubtful(self, k: int = 20, method: str = DEFAULT_METHOD) -> list[Doubt]:
-        """The resolved cases that look like another fault type to all other recordings; arguments as above."""
+        """Resolved cases whose label contradicts other recordings; arguments as in `next_to_label`."""
         return self._review(find_doubtful, k, method)[:k]
 
     def warm(self, method: str = DEFAULT_METHOD, progress: Progress | None = None) -> int:
-        """Do now what the first search would do: encode and fit; returns how many cases had to be encoded.
+        """Encode the cases and fit a method ahead of the first search; returns the number of encoded cases.
 
         Args:
-            method: of the grammar.
-            progress: told how far that has come; by default the library's own.
+            method: retrieval method.
+            progress: called with the number of encoded cases; default `self.progress`.
         """
         before = self._engine.vectors.encoded
         snapshot = self.snapshot()
         if len(snapshot):
             first = snapshot.case(0)
             request = self._request(1, method, None, first.id)
-            own = snapshot.windows([0])
-            odd = self._check(snapshot, own, None, first.id)
-            self._answer(snapshot, own, request, first.rejected, odd, progress)
+            first_window = snapshot.windows([0])
+            odd = self._check(snapshot, first_window, None, first.id)
+            self._answer(snapshot, first_window, request, first.rejected, odd, progress)
         return self._engine.vectors.encoded - before
 
     def learned(self) -> dict[str, Learned[Any]]:
-        """What a search needs beside the cases, as far as it is known: by name, as `follow` takes it."""
-        own = {kept.name: kept.known for kept in (self._profile, self._normal) if kept.known}
-        return {**own, **self._engine.learned()}
+        """Fitted state that a search needs, by name, for `follow`."""
+        learned = {kept.name: kept.known for kept in (self._profile, self._normal) if kept.known}
+        return {**learned, **self._engine.learned()}
 
     def keep_up(self) -> None:
-        """Learn in the background from what changed since; nobody else may ask for it where others search."""
+        """Learn in the background from the latest changes, for services whose searches run in other processes."""
         snapshot = self.snapshot()
         if 0 < len(snapshot) <= self._engine.exact_cases:
             self._profile.get(snapshot)
@@ -558,60 +557,60 @@ class Library:
             self._engine.keep_up(snapshot)
 
     def follow(self, name: str, learned: Learned[Any]) -> None:
-        """Go on with what another process has learned."""
+        """Adopt fitted state from another process."""
         for kept in (self._profile, self._normal):
             if kept.name == name:
                 kept.known = learned
                 return
-        if self._current[0] < 0:  # the state is there already: only what came since is read
+        if self._current[0] < 0:  # later rows are appended to the received state
             with self._snapshot_lock:
                 self._current = -1, learned.snapshot
         self._engine.follow(name, learned)
 
     @property
     def vectors(self) -> LibraryVectors:
-        """Where the vectors of its cases are kept."""
+        """Stored vectors of the cases."""
         return self._engine.vectors
 
     def list_compared(self, window: WindowSet) -> NDArray[np.int64]:
-        """Positions of the cases that a method is given to compare with one window: all, or a shortlist."""
+        """Positions of the cases that a method compares with one window: all, or a shortlist."""
         snapshot = self.snapshot()
-        own = snapshot.naming(prepare_windows(window))
-        return self._engine.shortlist_for(snapshot, own, self.progress)
+        named = snapshot.naming(prepare_windows(window))
+        return self._engine.shortlist_for(snapshot, named, self.progress)
 
     def settle(self, timeout_s: float | None = None) -> bool:
-        """Wait until nothing is learned or encoded in the background; False where one takes longer than so long."""
-        return all(own.settle(timeout_s) for own in (self._learner, self._encoding) if own)
+        """Wait until background work is finished; False after `timeout_s` seconds."""
+        return all(background.settle(timeout_s) for background in (self._learner, self._encoding) if background)
 
     @property
     def loops(self) -> list[LoopState]:
-        """How the loops are that learn and encode in the background."""
-        return [own.loop for own in (self._learner, self._encoding) if own]
+        """State of the background loops."""
+        return [background.loop for background in (self._learner, self._encoding) if background]
 
     def hear_loops(self, hear: Hear) -> None:
-        """Be told when one of them fails, and when it works again."""
-        for own in (self._learner, self._encoding):
-            if own:
-                own.hear(hear)
+        """Call `hear` when a background loop fails or recovers."""
+        for background in (self._learner, self._encoding):
+            if background:
+                background.hear(hear)
 
     def count_known(self) -> int:
-        """Cases when the library was last read: at once, whatever goes on; it is read where it never was."""
+        """Number of cases when the library was last read; does not wait for a reader."""
         return len(self.snapshot() if self._current[0] < 0 else self._current[1])
 
     def stats_known(self) -> Summary:
-        """`stats` of the library when it was last read, likewise."""
+        """`stats` of the library when it was last read; does not wait for a reader."""
         return _summarise(self.snapshot() if self._current[0] < 0 else self._current[1])
 
     def prepare(self, windows: WindowSet) -> WindowSet:
-        """Windows and their context without gaps, under the site's names and in its units."""
+        """Fill the gaps of windows, rename their channels and convert their units."""
         return self.snapshot().naming(prepare_windows(windows))
 
     def naming(self) -> ChannelNames:
-        """What the site calls its channels."""
+        """Channel names and units of the library."""
         return ChannelNames.of(self.store.naming())
 
     def snapshot(self) -> Snapshot:
-        """The state of the library now, or at `as_of`."""
+        """State of the library now, or at `as_of`."""
         revision = self.store.revision()
         known, snapshot = self._current
         if revision == known:
@@ -623,7 +622,7 @@ class Library:
                 self._current = revision, snapshot
             return snapshot
 
-    # Inside
+    # Internals
 
     def _keep(
         self,
@@ -636,7 +635,7 @@ class Library:
         return Kept(name, key_of, learn, self._learner, self.snapshot, lasting=lasting)
 
     def _state(self, known: State) -> State:
-        """What the journal says; of a journal that only grew, the new rows are read."""
+        """State of the journal; if it only grew, only the new rows are read."""
         if known.steps and self.as_of is None:
             state = journal.advance(known, self.store.journal(known.steps))
             if state is not None:
@@ -649,27 +648,27 @@ class Library:
         )
 
     def _review(self, look: Callable[[Review, int], list[Reviewed]], k: int, method: str) -> list[Reviewed]:
-        """What is found, of cases as they are now: those that changed since the review learned are left out."""
+        """Run a review; cases that changed since it was learned are left out."""
         count, spec, snapshot = _check_count(k, "a review"), parse(method), self.snapshot()
         if not len(snapshot):
             return []
         review = self._engine.review(snapshot, spec, self.progress)
         known, learned = snapshot.state.cases, review.snapshot.state.cases
-        changed = [] if learned is known else [name for name, own in learned.items() if known.get(name) != own]
+        changed = [] if learned is known else [name for name, value in learned.items() if known.get(name) != value]
         found = look(review, count + len(changed))
-        return [own for own in found if own.case.id not in set(changed)]
+        return [suggestion for suggestion in found if suggestion.case.id not in set(changed)]
 
     def _check(
         self, snapshot: Snapshot, windows: WindowSet, given: WindowSet | None, itself: str | None, *, exact: bool = True
     ) -> list[tuple[Remark, ...]]:
-        """What is odd about windows: prepared, as they were given, and the case that is asked about."""
+        """Oddities of prepared windows; `given`: the same with gaps; `itself`: name of the case they belong to."""
         profile = self._know_profile(snapshot, exact=exact)
-        own = profile and profile.without(itself)
+        reference = profile and profile.without(itself)
         count = range(len(windows))
-        return [tuple(check_window(own, windows[i], None if given is None else given[i])) for i in count]
+        return [tuple(check_window(reference, windows[i], None if given is None else given[i])) for i in count]
 
     def _know_profile(self, snapshot: Snapshot, *, exact: bool) -> LibraryProfile | None:
-        """What the windows of the library look like, as it is now or was a few cases ago."""
+        """Profile of the library's windows, now or (not `exact`) a few cases ago."""
         known = self._profile.known
         if known and not exact and len(known.snapshot) <= len(snapshot) <= len(known.snapshot) * FEW_MORE:
             return known.value
@@ -703,7 +702,7 @@ class Library:
         return told
 
     def _encode_ahead(self, spec: MethodSpec) -> None:
-        """Encode all cases of a large library beside the searches, once: a shortlist of unknown ones takes long."""
+        """Encode all cases of a large library in the background, so that shortlists have vectors."""
         if self._encoding and str(spec) not in self._encoded_ahead:
             self._encoded_ahead.add(str(spec))
             encode = partial(encode_cases, exact_cases=self._engine.exact_cases)
@@ -718,20 +717,20 @@ class Library:
         *,
         once: bool = False,
     ) -> list[str]:
-        """Add windows; of one that comes `once`, the name of the case that has it already."""
+        """Add windows; with `once`, returns the name of the case that has the same window already."""
         check_deed(Deed.ADD)
-        own = self.prepare(windows)
+        prepared = self.prepare(windows)
         facts = [check_case(_unlabel(case) if flag else case) for case, flag in zip(facts, normal, strict=True)]
         what: What = "normals" if normal and all(normal) else "add"
         with self._writing() as state:
-            if once and (same := state.find_same(journal.enter(own, facts[0]))):
+            if once and (same := state.find_same(journal.enter(prepared, facts[0]))):
                 return [same]
             _require_new([case.id for case in facts], state)
             change, step, stamp = state.change + 1, state.steps, state.next_stamp()
-            for start in range(0, len(facts), BATCH):
+            for start in range(0, len(facts), ADD_BATCH):
                 progress("adding windows", start, len(facts))
-                part = facts[start : start + BATCH]
-                some = own[start : start + BATCH]
+                part = facts[start : start + ADD_BATCH]
+                some = prepared[start : start + ADD_BATCH]
                 digests = zip(self.store.file_windows(some), self.store.file_contexts(some), strict=True)
                 entries = [
                     JournalEntry(case, step + start + i, window, normal[start + i], context)
@@ -742,25 +741,25 @@ class Library:
         return [case.id for case in facts]
 
     def _change(self, names: list[str], what: What, new: Callable[[Case], Case]) -> None:
-        """One row for each of the cases, in one atomic step."""
+        """Write one row per case in one atomic step."""
         check_deed(Deed.DELETE if what == journal.DELETE else Deed.EDIT)
         with self._writing() as state:
             known = state.cases | state.normals
             for name in names:
                 if name not in known:
-                    raise UnknownNameError("case", name, list(known)[-MOST_NAMED:])
+                    raise UnknownNameError("case", name, list(known)[-MAX_SUGGESTED_CASES:])
             old = {name: known[name].case for name in names}
             entries = [replace(known[name], case=check_case(new(case), case)) for name, case in old.items()]
             self.store.append(journal.journal_rows(entries, what, state.change + 1, state.steps, state.next_stamp()))
 
     def _revert(self, change: int | None, admits: Callable[[Change], bool]) -> Change:
-        """Take a change of a kind back, by default the last one that stands."""
+        """Revert a change that `admits` accepts, by default the last one in effect."""
         with self._writing() as state:
-            standing = [own for own in state.changes if admits(own) and not own.undone]
-            chosen = [own for own in standing if change in (None, own.number)]
+            standing = [entry for entry in state.changes if admits(entry) and not entry.undone]
+            chosen = [entry for entry in standing if change in (None, entry.number)]
             if not chosen:
                 number = "" if change is None else f"{change} "
-                raise UsageError(f"There is no change {number}to take back. `history` lists the changes.")
+                raise UsageError(f"There is no change {number}to revert. `history` lists the changes.")
             check_deed(_deed_of_revert(chosen[-1], state.changes))
             rows = journal.revert(self.store.journal(), chosen[-1].number, state.change + 1, state.next_stamp())
             self.store.append(rows)
@@ -768,12 +767,12 @@ class Library:
 
     @contextmanager
     def _writing(self) -> Iterator[State]:
-        """Hold the writer's lock, with the state that nobody else can change meanwhile."""
+        """Hold the writer's lock; yields the state, which no other process can change meanwhile."""
         if self.as_of is not None:
             raise UsageError(f"This is the library as of change {self.as_of}: it can be searched, not changed.")
         with hold_lock(self._write_lock), self.store.writing():
             yield self.snapshot().state
-        self.snapshot()  # what was written has been read, for those who ask what is known
+        self.snapshot()  # reads the written rows
 
     def _label_of(self, case: str) -> str:
         label = self.case(case).label
@@ -783,8 +782,8 @@ class Library:
 
 
 def _deed_of_revert(change: Change, changes: Sequence[Change]) -> Deed:
-    """What it is to take a change back; who takes back an undo makes the change again that it took back."""
-    made = next((own for own in changes if own.number == change.takes_back), change)
+    """Right needed to revert a change; reverting an undo reapplies the change that it reverted."""
+    made = next((earlier for earlier in changes if earlier.number == change.takes_back), change)
     return Deed.REVERT_EDIT if made.what == journal.EDIT else Deed.REVERT
 
 
@@ -855,7 +854,7 @@ def _agree(case: Case, given: set[str]) -> Case:
         raise UsageError(f"{case.id!r} cannot be {case.label!r} and be known not to be that. Give one of both.")
     if "rejected" in given:
         return case.model_copy(update={"label": None})
-    return case.model_copy(update={"rejected": tuple(own for own in case.rejected if own != case.label)})
+    return case.model_copy(update={"rejected": tuple(label for label in case.rejected if label != case.label)})
 
 
 def _name(case: Case) -> Case:

@@ -1,4 +1,4 @@
-"""What the library says: cases, answers, evidence. Frozen models, which any program can read as JSON."""
+"""Frozen pydantic models of the case library: cases, answers, evidence, changes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 UNLIKE = "unlike anything here"
-"""Name of the option that no known fault type explains a window."""
+"""Label of the option that a window shows an unknown fault type."""
 NORMAL_OPERATION = "normal operation"
-"""Name of the option that a window shows no fault; it exists where a library knows enough normal windows."""
+"""Label of the option that a window shows no fault; needs enough normal windows."""
 
 
-MOST_SHOWN = 80
-"""Characters of a field in a representation; of a longer one its beginning or its size is shown."""
+MAX_REPR_CHARS = 80
+"""Longest field in a representation; of a longer one the beginning or the size is shown."""
 
 
 class Record(BaseModel):
-    """Base of everything here: frozen, and nothing beside the declared fields."""
+    """Base model: frozen, without undeclared fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Fields that hold something, in short."""
+        """Fields with a value, shortened."""
         shown = ((name, value) for name, value in super().__repr_args__() if value not in (None, "", (), {}))
         return ((name, _Brief(value)) for name, value in shown)
 
@@ -33,39 +33,39 @@ class Record(BaseModel):
 
 
 class _Brief:
-    """A value whose representation is never long."""
+    """A value with a shortened representation."""
 
     def __init__(self, value: object) -> None:
         self.value = value
 
     def __repr__(self) -> str:
         whole = repr(self.value)
-        if len(whole) <= MOST_SHOWN:
+        if len(whole) <= MAX_REPR_CHARS:
             return whole
         if isinstance(self.value, Record):
-            begun = whole[:MOST_SHOWN].rpartition(", ")[0]
+            begun = whole[:MAX_REPR_CHARS].rpartition(", ")[0]
             return f"{begun}, ...)" if begun else f"{type(self.value).__name__}(...)"
         if isinstance(self.value, str) or not isinstance(self.value, Sized):
-            return f"{whole[:MOST_SHOWN]}..."
+            return f"{whole[:MAX_REPR_CHARS]}..."
         return f"<{len(self.value)}>"
 
 
 class Case(Record):
-    """What is known of one case; its window is `Library.window(case.id)`.
+    """Facts of one case; its window is `Library.window(case.id)`.
 
     Args:
         id: unique name.
-        label: fault type; None where nobody resolved it; `normal` for a false alarm.
-        asset: the machine it comes from.
-        time: when its window begins, in seconds since the epoch; None where unknown.
-        end: when its window ends, likewise.
-        zone: of its clock: `UTC`, an offset such as `+01:00` or a region; "" where unknown.
-        group: the recording it was cut from: cases of one recording are no evidence for each other.
-        notes: what was found and done.
+        label: fault type; None for an open case; `normal` for a false alarm.
+        asset: machine, well or line.
+        time: start of the window, in seconds since 1970; None if unknown.
+        end: end of the window, in seconds since 1970; None if unknown.
+        zone: time zone: `UTC`, an offset such as `+01:00` or a region; "" if unknown.
+        group: recording that the window was cut from; cases of one recording are no evidence for each other.
+        notes: notes on cause and repair.
         tags: words to filter by.
-        links: addresses of attachments.
-        rejected: fault types that it is known not to be.
-        changed: seconds since the epoch when it was last written.
+        links: URLs of attachments.
+        rejected: excluded fault types.
+        changed: time of the last change, in seconds since 1970.
     """
 
     id: str
@@ -83,21 +83,21 @@ class Case(Record):
 
     @property
     def recording(self) -> str:
-        """Its group; a case that names none is a recording of its own."""
+        """The group, or the name of the case if it has none."""
         return self.group or self.id
 
 
 class CaseDetails(Record):
-    """A case, and what its window is and brings along.
+    """A case, its window and the context of the window.
 
     Args:
-        case: what is known of it.
-        channels: of the window.
-        steps: of the window.
-        before: steps of the time before that it brought; 0 where it brought none.
-        rate: samples a second; None where unknown.
-        units: of the channels; empty where unknown.
-        facts: numbers that were known beforehand.
+        case: facts of the case.
+        channels: (C,) channel names of the window.
+        steps: T, length of the window.
+        before: number of steps kept before the window.
+        rate: samples per second; None if unknown.
+        units: (C,) units of the channels; empty if unknown.
+        facts: known quantities, by name.
     """
 
     case: Case
@@ -110,14 +110,14 @@ class CaseDetails(Record):
 
 
 class Filter(Record):
-    """Which cases are listed; the opinion on the fault type is formed on all.
+    """Filter of the listed cases; fault probabilities follow from all cases.
 
     Args:
         asset: only this asset.
         label: only this fault type.
-        tag: only with this tag.
-        since: not before, in seconds since the epoch.
-        until: not after.
+        tag: only cases with this tag.
+        since: earliest start, in seconds since 1970.
+        until: latest start, in seconds since 1970.
     """
 
     asset: str | None = None
@@ -127,7 +127,7 @@ class Filter(Record):
     until: float | None = None
 
     def admits(self, case: Case) -> bool:
-        """Whether a case is listed; one without a time is not, where a time is asked for."""
+        """True if a case passes; one without a time fails a filter by time."""
         time = case.time
         return (
             (self.asset is None or case.asset == self.asset)
@@ -139,13 +139,13 @@ class Filter(Record):
 
 
 class Hit(Record):
-    """One place of a ranking.
+    """One case in a ranking.
 
     Args:
-        place: 1 is the best.
-        case: what is known of it.
-        score: of the method; larger is better, comparable within one answer only.
-        probability: that it shares the fault type of the window; None where no case has a label.
+        place: rank, from 1.
+        case: facts of the case.
+        score: score of the method; larger is better; comparable within one answer only.
+        probability: probability that it shares the fault type of the window; None without labels.
     """
 
     place: int
@@ -155,12 +155,12 @@ class Hit(Record):
 
 
 class Fault(Record):
-    """One option of what a window may be.
+    """One option of an answer.
 
     Args:
-        label: fault type, or `UNLIKE`.
-        probability: all options of an answer sum to one.
-        possible: it cannot be ruled out: the possible types miss the true one in a tenth of new cases at most.
+        label: fault type, `UNLIKE` or `NORMAL_OPERATION`.
+        probability: probability; the options of an answer sum to 1.
+        possible: True if it cannot be ruled out; the true type is possible in at least nine of ten new cases.
     """
 
     label: str
@@ -172,9 +172,9 @@ class HitGroup(Record):
     """The best cases of one fault type.
 
     Args:
-        label: fault type; None for cases that nobody resolved.
-        probability: share of the belief that the type has, as in `Answer.faults`; None where it has none.
-        hits: best first. Those beyond `Answer.hits` have the places that they have in the whole ranking.
+        label: fault type; None for open cases.
+        probability: probability of the type, as in `Answer.faults`; None if it is not an option.
+        hits: hits, best first; those beyond `Answer.hits` keep their place in the whole ranking.
     """
 
     label: str | None
@@ -183,7 +183,7 @@ class HitGroup(Record):
 
 
 class Vote(Record):
-    """What one resolved case says about the most likely fault type: `weight` is positive for it, negative against."""
+    """Weight of a resolved case for (positive) or against (negative) the most likely fault type."""
 
     case: Case
     weight: float
@@ -208,13 +208,13 @@ Severity = Literal["note", "warning", "serious"]
 
 
 class Remark(Record):
-    """What is odd about a window, found before anything is said of its fault.
+    """An oddity of a window.
 
     Args:
-        kind: what was looked at.
-        words: a sentence for people.
-        severity: `note`: worth knowing; `warning`: look at it; `serious`: the window cannot be judged.
-        channels: that it speaks of; empty where it speaks of the window.
+        kind: the property that is odd.
+        words: description, one sentence.
+        severity: `note`, `warning`, or `serious`: the window cannot be judged.
+        channels: the odd channels; empty for the whole window.
     """
 
     kind: RemarkKind
@@ -224,28 +224,28 @@ class Remark(Record):
 
     @property
     def judgeable(self) -> bool:
-        """Whether the window can be judged in spite of it."""
+        """True unless the oddity is serious."""
         return self.severity != "serious"
 
 
 class Answer(Record):
-    """What the library knows about a window.
+    """Answer of a search for one window.
 
     Args:
         hits: cases, best first.
-        faults: options of what it is, most likely first, `UNLIKE` among them; empty where no case has a label.
-        novelty: 1 - p-value of how strange it is among the library's own held-out cases; None without labels.
-        novel: it is stranger than 95 % of them.
-        votes: resolved cases that decided the most likely fault type, the weightiest first.
+        faults: options with their probabilities, most likely first, including `UNLIKE`; empty without labels.
+        novelty: 1 - p-value of the window's distance among held-out cases of the library; None without labels.
+        novel: True if the novelty exceeds 0.95.
+        votes: resolved cases with the largest weight on the most likely fault type.
         method: canonical text of the method.
-        change: state of the library that was searched.
-        compared: cases that the method compared: all, or those of a shortlist.
-        total: cases in the library.
-        remarks: what the reader must know to judge the answer, in sentences.
-        plausibility: what is odd about the window, the most serious first.
-        judgeable: nothing odd forbids to judge it; else no fault is offered above what that leaves (`faults`).
-        groups: the hits by fault type, the likeliest type first, and the best cases of each type that cannot be ruled
-            out; cases that nobody resolved last.
+        change: number of the last change of the searched library.
+        compared: number of cases that the method compared: all, or a shortlist.
+        total: number of cases in the library.
+        remarks: limits of the answer, as sentences.
+        plausibility: oddities of the window, the most serious first.
+        judgeable: False if a serious oddity forbids a judgement; then no option is ruled out.
+        groups: hits by fault type, the likeliest type first, with the best cases of each type that cannot be ruled
+            out; open cases last.
     """
 
     hits: tuple[Hit, ...]
@@ -263,9 +263,9 @@ class Answer(Record):
     groups: tuple[HitGroup, ...] = ()
 
     def __repr__(self) -> str:
-        likely = ", ".join(f"{own.label} {own.probability:.2f}" for own in self.faults[:4])
+        likely = ", ".join(f"{fault.label} {fault.probability:.2f}" for fault in self.faults[:4])
         first = ", ".join(f"{hit.case.id} ({hit.case.label or 'open'})" for hit in self.hits[:3])
-        odd = " ".join(own.words for own in self.plausibility)
+        odd = " ".join(remark.words for remark in self.plausibility)
         told = {
             "faults": likely,
             "hits": first,
@@ -277,30 +277,30 @@ class Answer(Record):
 
 
 class AddedCase(Case):
-    """A case that just came in, what was understood of its file, in sentences, and what is odd about its window."""
+    """An added case, with remarks on its file and oddities of its window."""
 
     remarks: tuple[str, ...] = ()
     plausibility: tuple[Remark, ...] = ()
 
 
 class WindowCheck(Record):
-    """What is odd about a window, the most serious first, and whether it can be judged in spite of that."""
+    """Oddities of a window, the most serious first, and whether it can be judged."""
 
     plausibility: tuple[Remark, ...]
     judgeable: bool
 
 
 class ChannelEvidence(Record):
-    """How one channel behaves in the window and in the case, in standard deviations of normal operation.
+    """Departures of one channel in window and case, in standard deviations of normal operation.
 
     Args:
-        name: of the channel.
+        name: name of the channel.
         window: root mean square departure of the window from normal.
-        case: that of the case.
-        agreement: of both departures after alignment, -1 to 1: the mean of their cosine and their correlation.
-        same_way: both depart from normal, in the same way.
-        against: it speaks against the case: one departs and the other does not, or both depart in opposite ways.
-        window_series: (T,) departures of the window, on the steps that `Evidence.path` speaks of.
+        case: root mean square departure of the case from normal.
+        agreement: mean of cosine and correlation of both departures after alignment, -1 to 1.
+        same_way: True if both depart from normal in the same way.
+        against: True if only one departs, or both depart in opposite ways.
+        window_series: (T,) departures of the window, on the steps of `Evidence.path`.
         case_series: (T',) departures of the case.
     """
 
@@ -315,17 +315,17 @@ class ChannelEvidence(Record):
 
 
 class Evidence(Record):
-    """Why a case resembles a window.
+    """Evidence that a case matches a window.
 
     Args:
         case: the case.
-        channels: shared channels, those that depart in the same way first, then by how far they depart.
-        support: all channels in one number, -1 to 1: whether they move alike, and whether the same ones move.
+        channels: shared channels, those that depart in the same way first, then by size of the departure.
+        support: evidence of all channels, -1 to 1.
         only_window: channels that the case lacks.
         only_case: channels that the window lacks.
-        path: pairs (step of the window, step of the case) that dynamic time warping lays over each other.
-        distance: of the aligned departures, per step and channel, in standard deviations.
-        reference: what window and case are compared with, in words: the steps before, or normal operation.
+        path: pairs (step of the window, step of the case) of the warping path.
+        distance: root mean square distance of the aligned departures per step and channel, in sd.
+        reference: normal operation that window and case are compared with, in words.
     """
 
     case: Case
@@ -339,13 +339,13 @@ class Evidence(Record):
 
 
 class Separation(Record):
-    """How well evidence tells pairs of cases with the same fault from pairs with different faults.
+    """Separation of pairs of cases with the same fault from pairs with different faults, by evidence.
 
     Args:
-        same: pairs with the same fault, of different recordings.
-        other: pairs with different faults.
+        same: number of pairs with the same fault, of different recordings.
+        other: number of pairs with different faults.
         support: area under the ROC curve of `Evidence.support`; 0.5 is chance; None without both kinds of pairs.
-        same_way: that of the share of departing channels which depart in the same way.
+        same_way: area under the ROC curve of the share of departing channels that depart in the same way.
     """
 
     same: int
@@ -355,13 +355,13 @@ class Separation(Record):
 
 
 class Suggestion(Record):
-    """A case that should be labelled next.
+    """An open case to label next.
 
     Args:
-        case: nobody resolved it yet.
-        guess: the fault type it most likely has; None where fewer than two types are known.
-        doubt: 1 - probability of the guess; 1 without one.
-        tells: how many other open cases are more like it than like any labelled case or earlier suggestion.
+        case: the open case.
+        guess: most likely fault type; None with fewer than two known types.
+        doubt: 1 - probability of the guess; 1 without a guess.
+        tells: number of other open cases that are nearer to it than to any labelled case or earlier suggestion.
     """
 
     case: Case
@@ -371,13 +371,13 @@ class Suggestion(Record):
 
 
 class Doubt(Record):
-    """A label that looks wrong.
+    """A label that is likely wrong.
 
     Args:
-        case: with the label.
-        probability: of its own label, by the cases of other recordings.
-        rather: the fault type that these find most likely.
-        rather_probability: of that.
+        case: the labelled case.
+        probability: probability of its label, by the cases of other recordings.
+        rather: most likely fault type by these cases.
+        rather_probability: probability of that type.
     """
 
     case: Case
@@ -387,17 +387,17 @@ class Doubt(Record):
 
 
 class Change(Record):
-    """One step in the life of a library.
+    """One change of a library.
 
     Args:
-        number: 1 is the first.
+        number: number of the change, from 1.
         what: `add`, `normals`, `edit`, `delete` or `undo`.
-        cases: how many it touched.
-        time: seconds since the epoch.
-        undone: it was taken back later.
-        author: who made it; "" where nobody said.
-        takes_back: number of the change that an undo takes back.
-        detail: which cases, and what of them became what; "" where nobody asked for it.
+        cases: number of changed cases.
+        time: time of the change, in seconds since 1970.
+        undone: True if it was reverted later.
+        author: name of the author; "" if unknown.
+        takes_back: number of the change that an undo reverts.
+        detail: the changed cases with old and new values; "" unless requested.
     """
 
     number: int
@@ -411,9 +411,9 @@ class Change(Record):
 
 
 class Summary(Record):
-    """What a library holds: counts by label (unresolved under ""), by asset, and of normals by asset.
+    """Number of cases by label ("" for open ones) and by asset, and of normal windows by asset.
 
-    `named` are all labels that were ever given, in the order in which they were first.
+    `named` lists all labels ever given, in order of first use.
     """
 
     cases: int
@@ -426,7 +426,7 @@ class Summary(Record):
 
 
 class MapPoint(Record):
-    """A case on the map, 0 to 1 both ways."""
+    """A case on the map; coordinates from 0 to 1."""
 
     case: Case
     x: float
@@ -434,7 +434,7 @@ class MapPoint(Record):
 
 
 class CasePair(Record):
-    """Two cases that are almost the same; `likeness` is the cosine of their features."""
+    """Two near-duplicate cases; `likeness` is the cosine of their features."""
 
     first: Case
     second: Case
@@ -442,12 +442,12 @@ class CasePair(Record):
 
 
 class LibraryOverview(Record):
-    """A library at a glance.
+    """Map and near-duplicates of the latest cases.
 
     Args:
-        points: cases on the map, on which cases of the same fault lie together.
+        points: cases on the map, grouped by fault type.
         twins: near-duplicates, the nearest first.
-        left_out: older cases that were not looked at.
+        left_out: number of older cases that are left out.
     """
 
     points: tuple[MapPoint, ...]

@@ -10,16 +10,16 @@ from readbench.cases._models import Case, CasePair, Doubt, LibraryOverview, MapP
 from readbench.cases._search import Review, bare, coarse_encoder
 from readbench.engine.rerankers import Array, LabelModel, select_most_informative, sharpen, suspects
 
-MOST_CASES = 2000
+MAX_CASES = 2000
 """Latest cases that are looked at."""
-MAIN_AXES = 50
+MAX_COMPONENTS = 50
 """Axes of the vectors among which the map looks for the two that tell the faults apart."""
-TWINS = 0.98
+TWIN_SIMILARITY = 0.98
 """Cosine of two cases from which they count as near-duplicates."""
-MOST_LISTED = 12
+MAX_LISTED = 12
 DOUBTED_SHARE, DOUBTED_ALWAYS = 0.1, 5
 """Share of the resolved cases whose labels are doubted at most, and how many may be in a small library."""
-CONTRADICTED = 5.0
+CONTRADICTION_RATIO = 5.0
 """How many times likelier than its own label another fault type must be."""
 Vectors = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ def find_doubtful(review: Review, count: int) -> list[Doubt]:
         return []
     found = suspects(lesson.judgement, lesson.calibration.exponent)
     most = max(DOUBTED_ALWAYS, int(DOUBTED_SHARE * len(lesson.judgement.cases)))
-    clear = np.flatnonzero(found.others >= CONTRADICTED * found.own)[: min(count, most)]
+    clear = np.flatnonzero(found.others >= CONTRADICTION_RATIO * found.own)[: min(count, most)]
     return [
         Doubt(
             case=snapshot.case(int(found.positions[i])),
@@ -83,7 +83,7 @@ def _names(snapshot: Snapshot, lesson: LabelModel | None) -> list[str]:
 
 def draw_map(snapshot: Snapshot) -> LibraryOverview:
     """Look at the latest cases: MiniRocket features, scaled, and their cosines; fast enough for every visit."""
-    first = max(0, len(snapshot) - MOST_CASES)
+    first = max(0, len(snapshot) - MAX_CASES)
     positions = np.arange(first, len(snapshot))
     cases = [snapshot.case(int(i)) for i in positions]
     if not cases:
@@ -111,7 +111,7 @@ def project_vectors(vectors: Vectors, labels: NDArray[np.int32]) -> Vectors:
     """
     centred = vectors - vectors.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    axes = axes[:MAIN_AXES] * np.sign(axes[:MAIN_AXES].sum(axis=1, keepdims=True) + 1e-12)
+    axes = axes[:MAX_COMPONENTS] * np.sign(axes[:MAX_COMPONENTS].sum(axis=1, keepdims=True) + 1e-12)
     main = centred @ axes.T
     flat = np.zeros((len(vectors), 2))
     known = labels >= 0
@@ -138,8 +138,8 @@ def _scale_features(snapshot: Snapshot, positions: NDArray[np.intp]) -> Vectors:
 
 
 def _find_twins(cases: list[Case], likeness: Vectors) -> tuple[CasePair, ...]:
-    rows, columns = np.nonzero(np.triu(likeness >= TWINS, 1))
-    nearest = np.argsort(-likeness[rows, columns], kind="stable")[:MOST_LISTED]
+    rows, columns = np.nonzero(np.triu(likeness >= TWIN_SIMILARITY, 1))
+    nearest = np.argsort(-likeness[rows, columns], kind="stable")[:MAX_LISTED]
     return tuple(
         CasePair(
             first=cases[rows[i]], second=cases[columns[i]], likeness=min(1.0, float(likeness[rows[i], columns[i]]))

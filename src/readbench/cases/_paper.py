@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
-PATIENCE_S = 60
+TIMEOUT_S = 60
 """Longest that a browser may take for one page."""
 STYLE = """
 @page { size: A4; margin: 14mm 15mm 16mm; }
@@ -132,7 +132,7 @@ def print_pdf(page: str, path: Path) -> None:
                 [*command, f"--print-to-pdf={printed}", source.as_uri()],
                 check=True,
                 capture_output=True,
-                timeout=PATIENCE_S,
+                timeout=TIMEOUT_S,
             )
         except (subprocess.SubprocessError, OSError) as error:
             raise UsageError(f"{browser} did not print the page ({error}). Write HTML instead.") from error

@@ -6,9 +6,9 @@ largest of each over the library's windows. A window's excess is how far it lies
 all channels: widths of the channel's range, decades, or shares.
 
 How far a *true* window of a new recording lies outside is told by the library itself: each recording is compared with
-the bounds of all others, each asset where several are known, since the next window may come from a new one. An excess
-counts from where `FALSE_ALARMS` of these held-out windows are left. Nothing depends on a query, and a profile costs a
-pass over at most `MOST_PROFILED` cases and as many normals.
+the bounds of all others, or each asset where several are known, since the next window may come from a new one. An
+excess counts above the quantile that leaves `FALSE_ALARM_RATE` of these held-out windows. The profile does not depend
+on a query; it costs a pass over at most `MOST_PROFILED` cases and as many normals.
 
 The direction of time is read off numbers that change sign when a window is reversed (lopsided steps, trends): the
 weights that make them positive on the library's windows are found by ridge, and a window counts as reversed where
@@ -32,7 +32,7 @@ from readbench.engine.windows import Window, WindowSet
 
 Array = NDArray[np.float64]
 Groups = NDArray[np.intp]
-FALSE_ALARMS = 0.02
+FALSE_ALARM_RATE = 0.02
 """Share of the library's own held-out windows that may be remarked on."""
 MEASURES = ("low", "high", "spread", "roughness", "flat", "clipped")
 ONE_SIDED = np.array([measure in ("flat", "clipped") for measure in MEASURES])
@@ -40,39 +40,39 @@ FLOORS = np.array([0.25, 0.25, 0.3, 0.1, 0.2, 0.1])
 """Least excess of each measure that counts: widths, widths, decades, decades, shares, shares."""
 WINDOW_FLOOR = 0.25
 """The same of a whole window: standard deviations that the middle one of its channels lies off."""
-USUAL = 0.9
+USUAL_SHARE = 0.9
 """Quantile of held-out excess by which measures of different channels are brought to one scale."""
-GROSS = 10.0
+GROSS_EXCESS = 10.0
 """Widths outside the range, or hundreds of times the movement in decades, from which one channel spoils a window."""
 BAD_SHARE = 0.5
 """Share of the channels that must be odd before the window cannot be judged."""
-FEW_CHANNELS = 0.4
+MIN_KNOWN_SHARE = 0.4
 """Least share of the library's channels with which a window can be judged."""
 LENGTH_FACTOR = 4.0
 """A window so many times longer, shorter, faster or slower than any of the library cannot be judged."""
 SAME_LENGTH = 1.1
 MISSING_CHANNEL, MISSING_WINDOW = 0.5, 0.5
 """Shares of missing readings from which a channel is named, and from which a window cannot be judged."""
-FEW_GAPS = 0.05
+MAX_GAP_SHARE = 0.05
 """Share of filled readings from which a channel may stand still because of that, and from which a window says so."""
-LEAST_STEPS = 8
+MIN_STEPS = 8
 """Fewer steps show no shape."""
 MOST_PROFILED, LEAST_PROFILED, MOST_READINGS = 512, 64, 2_000_000
 """Cases, and normals, that a profile looks at; fewer where they are large, so that it takes a second at most."""
-LEAST_CASES = 10
+MIN_CASES = 10
 """Cases below which nothing is said of values: normals alone do not show what a fault may look like."""
-LEAST_GROUPS = 5
+MIN_GROUPS = 5
 """Recordings, or assets, below which holding one out tells nothing."""
-MOST_NAMED = 4
-MOST_SWAPPED = 6
+MAX_NAMED = 4
+MAX_SWAPPED = 6
 """Odd channels up to which exchanged names are looked for."""
-MOST_PARTNERS = 3
+MAX_PARTNERS = 3
 """Channels that one may be exchanged with: what could be any other one is just odd."""
 UNIT_FACTORS = (1e3, 1e6, 100.0, 10.0, 60.0, 3600.0)
 """Factors between units that are confused, the likeliest first: prefixes, per cent, minutes, hours."""
 UNIT_SLACK = 2.0
 """A channel may be so many times larger or smaller than any here, beside a wrong unit."""
-TINY = 1e-12
+EPSILON = 1e-12
 WHOLE: dict[str, tuple[RemarkKind, str, str]] = {
     "low": ("range", "lie lower", "lie higher"),
     "high": ("range", "lie lower", "lie higher"),
@@ -82,13 +82,13 @@ WHOLE: dict[str, tuple[RemarkKind, str, str]] = {
     "clipped": ("clipped", "", "are cut off more often"),
 }
 """Kind and words of what a whole window may be, below and above the bounds."""
-SAME = 1e-7
+EQUAL_TOLERANCE = 1e-7
 """Readings that differ by less, relative to their size, are the same: windows are kept in single precision."""
-FLAT = 0.5
-SPIKES = 0.02
+FLAT_SHARE = 0.5
+SPIKE_SHARE = 0.02
 """Share of readings at each end that says nothing about a range."""
-SMOOTHEST = 1e-3
-STILLEST = 1e-6
+MIN_ROUGHNESS = 1e-3
+MIN_MOVEMENT = 1e-6
 LAGS = (1, 4, 16)
 ARROW_MARGIN = 0.1
 ARROW_SHARE = 0.2
@@ -146,15 +146,15 @@ class LibraryProfile:
         channels = {name: i for i, name in enumerate(dict.fromkeys(n for w in windows for n in w.channels))}
         held_out = _held_out_with(chosen)
         ends = _gather(windows, channels, lambda values, _: _ends(values))
-        width = np.maximum(np.nanmax(ends[..., 1], axis=0) - np.nanmin(ends[..., 0], axis=0), TINY)
+        width = np.maximum(np.nanmax(ends[..., 1], axis=0) - np.nanmin(ends[..., 0], axis=0), EPSILON)
         sizes = np.stack([combine(ends[..., 2], axis=0) for combine in (np.nanmin, np.nanmedian, np.nanmax)])
         measured = _gather(windows, channels, lambda values, places: measure_channels(values, width[places]))
         mean, spread = mean_and_spread(measured)
         usual = np.stack([mean, np.maximum(spread, FLOORS / 2)])
         measured = _with_window(measured, usual)
         extremes = _extremes(measured, held_out)
-        own = _excess(measured, *(side[held_out] for side in _bounds_of_others(extremes)))
-        scale, limit = _calibrate(own, held_out)
+        excess = _excess(measured, *(side[held_out] for side in _bounds_of_others(extremes)))
+        scale, limit = _calibrate(excess, held_out)
         return cls(
             channels=channels,
             sets=tuple(dict.fromkeys(frozenset(w.channels) for w in windows)),
@@ -166,7 +166,7 @@ class LibraryProfile:
             bounds=_join_extremes(extremes),
             extremes=extremes,
             held_out_with={str(name): int(code) for name, code in zip(_ids(chosen), held_out, strict=True)},
-            shows_faults=len(cases) >= LEAST_CASES,
+            shows_faults=len(cases) >= MIN_CASES,
             still=float(np.mean([not _moves(w.values).any() for w in windows])),
             scale=scale,
             limit=limit,
@@ -204,8 +204,10 @@ class LibraryProfile:
 
     def measure(self, window: Window) -> Array:
         """(C + 1, M) measures of its channels, NaN for those it lacks, and last of the window."""
-        own = _gather([window], self.channels, lambda own, places: measure_channels(own, self.width[places]))
-        return _with_window(own, self.usual)[0]
+        measured = _gather(
+            [window], self.channels, lambda measured, places: measure_channels(measured, self.width[places])
+        )
+        return _with_window(measured, self.usual)[0]
 
 
 def describe_windows(profile: LibraryProfile, windows: WindowSet) -> Array:
@@ -238,7 +240,7 @@ def check_window(profile: LibraryProfile | None, window: Window, given: Window |
         remarks += _remark_form(profile, window)
         if not profile.shows_faults and not _moves(window.values).any():
             remarks.append(_remark_still(window))
-        elif profile.shows_faults and window.values.shape[1] >= LEAST_STEPS:
+        elif profile.shows_faults and window.values.shape[1] >= MIN_STEPS:
             remarks += _remark_values(profile, window, filled=given is not None and _has_gaps(given))
     elif not _moves(window.values).any():
         remarks.append(_remark_still(window))
@@ -251,24 +253,26 @@ def measure_channels(values: NDArray[np.floating], width: Array) -> Array:
     >>> measure_channels(np.array([[0.0, 0.0, 1.0, 1.0]]), np.array([1.0])).round(2).tolist()
     [[0.0, 1.0, -0.3, -0.03, 0.67, 0.0]]
     """
-    own = values.astype(np.float64)
-    low, high, _ = np.moveaxis(_ends(own), -1, 0)
-    std, steps = own.std(axis=-1), np.diff(own, axis=-1)
+    readings = values.astype(np.float64)
+    low, high, _ = np.moveaxis(_ends(readings), -1, 0)
+    std, steps = readings.std(axis=-1), np.diff(readings, axis=-1)
     if not steps.shape[-1]:
-        steps = np.zeros_like(own)
-    rough = np.divide(steps.std(axis=-1), std, out=np.full(std.shape, np.nan), where=_moves(own))
-    flat = (np.abs(steps) <= SAME * width[..., None]).mean(axis=-1)
-    ends = (own == own.min(axis=-1, keepdims=True)) | (own == own.max(axis=-1, keepdims=True))
-    spread = np.log10(np.maximum(std / width, STILLEST))
+        steps = np.zeros_like(readings)
+    rough = np.divide(steps.std(axis=-1), std, out=np.full(std.shape, np.nan), where=_moves(readings))
+    flat = (np.abs(steps) <= EQUAL_TOLERANCE * width[..., None]).mean(axis=-1)
+    ends = (readings == readings.min(axis=-1, keepdims=True)) | (readings == readings.max(axis=-1, keepdims=True))
+    spread = np.log10(np.maximum(std / width, MIN_MOVEMENT))
     # Standing still is no clipping: what is flat counts there alone.
-    clipped = np.where(flat > FLAT, 0.0, ends.mean(axis=-1) - 2 / own.shape[-1]).clip(0.0)
-    return np.stack([low / width, high / width, spread, np.log10(np.maximum(rough, SMOOTHEST)), flat, clipped], axis=-1)
+    clipped = np.where(flat > FLAT_SHARE, 0.0, ends.mean(axis=-1) - 2 / readings.shape[-1]).clip(0.0)
+    return np.stack(
+        [low / width, high / width, spread, np.log10(np.maximum(rough, MIN_ROUGHNESS)), flat, clipped], axis=-1
+    )
 
 
 def _ends(values: NDArray[np.floating]) -> Array:
     """(..., C, 3) ends of the range without single spikes, and the typical size."""
     last = values.shape[-1] - 1
-    ends = round(SPIKES * last), last - round(SPIKES * last)
+    ends = round(SPIKE_SHARE * last), last - round(SPIKE_SHARE * last)
     ordered = np.partition(values, ends, axis=-1)
     return np.stack(
         [ordered[..., ends[0]], ordered[..., ends[1]], np.abs(values).mean(axis=-1, dtype=np.float64)],
@@ -279,22 +283,22 @@ def _ends(values: NDArray[np.floating]) -> Array:
 
 def _moves(values: NDArray[np.floating]) -> NDArray[np.bool_]:
     extent = values.max(axis=-1).astype(np.float64) - values.min(axis=-1)
-    moves: NDArray[np.bool_] = extent > SAME * np.abs(values).max(axis=-1)
+    moves: NDArray[np.bool_] = extent > EQUAL_TOLERANCE * np.abs(values).max(axis=-1)
     return moves
 
 
 def _measure_direction(values: NDArray[np.floating]) -> Array:
     """(..., C, L + 1) numbers that change sign with the direction of time: skewness of steps, and the trend."""
-    own = values.astype(np.float64)
+    readings = values.astype(np.float64)
     columns = []
     for lag in LAGS:
-        steps = own[..., lag:] - own[..., :-lag] if own.shape[-1] > lag else np.zeros_like(own)
+        steps = readings[..., lag:] - readings[..., :-lag] if readings.shape[-1] > lag else np.zeros_like(readings)
         size = np.sqrt((steps**2).mean(axis=-1))
         cubed = (steps * steps * steps).mean(axis=-1)  # a power of three takes twenty times as long
-        columns.append(np.divide(cubed, size**3, out=np.zeros(size.shape), where=size > TINY))
-    ramp, std = np.linspace(-1, 1, own.shape[-1]), own.std(axis=-1)
-    trend = ((own - own.mean(axis=-1, keepdims=True)) * ramp).mean(axis=-1)
-    columns.append(np.divide(trend, std, out=np.zeros(std.shape), where=std > TINY))
+        columns.append(np.divide(cubed, size**3, out=np.zeros(size.shape), where=size > EPSILON))
+    ramp, std = np.linspace(-1, 1, readings.shape[-1]), readings.std(axis=-1)
+    trend = ((readings - readings.mean(axis=-1, keepdims=True)) * ramp).mean(axis=-1)
+    columns.append(np.divide(trend, std, out=np.zeros(std.shape), where=std > EPSILON))
     return np.cbrt(np.stack(columns, axis=-1))
 
 
@@ -343,7 +347,7 @@ def _held_out_with(parts: Sequence[WindowSet]) -> Groups:
     known = [(asset, group) for part in parts for asset, group in zip(part.assets, part.groups, strict=True)]
     assets = np.unique([asset or f"\0{group}" for asset, group in known], return_inverse=True)[1]
     named = len({asset for asset, _ in known if asset})
-    return assets if named >= LEAST_GROUPS else np.unique([group for _, group in known], return_inverse=True)[1]
+    return assets if named >= MIN_GROUPS else np.unique([group for _, group in known], return_inverse=True)[1]
 
 
 def _ids(parts: Sequence[WindowSet]) -> list[str]:
@@ -390,21 +394,21 @@ def _excess(measured: Array, low: Array, high: Array) -> Array:
 
 
 def _calibrate(held_out: Array, groups: Groups) -> tuple[Array, float]:
-    """(C, M) the scale of an excess, and the limit over it that `FALSE_ALARMS` of held-out windows pass."""
+    """(C, M) the scale of an excess, and the limit over it that `FALSE_ALARM_RATE` of held-out windows pass."""
     known = np.nan_to_num(held_out)
     floors = np.vstack([np.tile(FLOORS, (known.shape[1] - 1, 1)), np.full(len(FLOORS), WINDOW_FLOOR)])
-    scale = np.maximum(floors, np.quantile(known, USUAL, axis=0))
+    scale = np.maximum(floors, np.quantile(known, USUAL_SHARE, axis=0))
     worst = (known / scale).max(axis=(1, 2))
     votes = (1.0 / np.bincount(groups))[groups]
     order = np.argsort(worst)
     beyond = 1.0 - np.cumsum(votes[order]) / votes.sum()
-    limit = float(worst[order][np.argmax(beyond <= FALSE_ALARMS + TINY)])
+    limit = float(worst[order][np.argmax(beyond <= FALSE_ALARM_RATE + EPSILON)])
     return scale, (1.0 + MARGIN / np.sqrt(len(worst))) * max(1.0, limit)
 
 
 def _fit_arrow(windows: Sequence[Window], channels: Mapping[str, int], groups: Groups) -> tuple[Array, float] | None:
     """Weights under which the odd measures of the library's windows are positive, and what is too negative."""
-    if groups.max() + 1 < LEAST_GROUPS:
+    if groups.max() + 1 < MIN_GROUPS:
         return None
     odd = np.nan_to_num(_gather(windows, channels, lambda values, _: _measure_direction(values)))
     rows = odd.reshape(len(windows), -1)
@@ -414,9 +418,9 @@ def _fit_arrow(windows: Sequence[Window], channels: Mapping[str, int], groups: G
     solution = inverse.sum(axis=1)
     held_out = np.empty(len(rows))
     for group in range(groups.max() + 1):
-        own = np.flatnonzero(groups == group)
-        held_out[own] = 1.0 - np.linalg.solve(inverse[np.ix_(own, own)], solution[own])
-    least = min(float(np.quantile(held_out, FALSE_ALARMS / 4)), 0.0) - ARROW_MARGIN
+        members = np.flatnonzero(groups == group)
+        held_out[members] = 1.0 - np.linalg.solve(inverse[np.ix_(members, members)], solution[members])
+    least = min(float(np.quantile(held_out, FALSE_ALARM_RATE / 4)), 0.0) - ARROW_MARGIN
     # Reversed, the windows of the library have the same values with the other sign.
     if (-held_out < least).mean() < ARROW_SHARE:
         return None
@@ -438,7 +442,7 @@ def _remark_form(profile: LibraryProfile, window: Window) -> list[Remark]:
             _remark(
                 "length",
                 f"Its length of {steps} steps is {how} than any of the library ({_format_extent(profile.lengths)}).",
-                serious=outside > LENGTH_FACTOR or steps < LEAST_STEPS,
+                serious=outside > LENGTH_FACTOR or steps < MIN_STEPS,
             )
         )
     if outside := _outside(window.rate, profile.rates):
@@ -453,9 +457,9 @@ def _remark_form(profile: LibraryProfile, window: Window) -> list[Remark]:
 
 
 def _remark_channels(profile: LibraryProfile, window: Window) -> list[Remark]:
-    own = frozenset(window.channels)
-    nearest = max(profile.sets, key=lambda other: (len(own & other) / len(other), -len(own ^ other)))
-    lacking = [name for name in profile.channels if name in nearest - own]
+    present = frozenset(window.channels)
+    nearest = max(profile.sets, key=lambda other: (len(present & other) / len(other), -len(present ^ other)))
+    lacking = [name for name in profile.channels if name in nearest - present]
     unknown = [name for name in window.channels if name not in profile.channels]
     remarks = []
     if lacking:
@@ -465,7 +469,7 @@ def _remark_channels(profile: LibraryProfile, window: Window) -> list[Remark]:
                 "channels",
                 f"Only {common} of {len(nearest)} channels are in common; it lacks {_join(lacking)}.",
                 lacking,
-                serious=common / len(nearest) < FEW_CHANNELS,
+                serious=common / len(nearest) < MIN_KNOWN_SHARE,
                 note=True,
             )
         )
@@ -490,7 +494,7 @@ def _remark_missing(given: Window) -> list[Remark]:
         remarks.append(_remark("missing", f"{missing.mean():.0%} of its readings are missing.", worst, serious=True))
     elif worst:
         remarks.append(_remark("missing", f"Most readings of {_join(worst)} are missing.", worst))
-    elif missing.mean() > FEW_GAPS:
+    elif missing.mean() > MAX_GAP_SHARE:
         words = f"{missing.mean():.0%} of its readings are missing, and stand as the reading before them."
         remarks.append(_remark("missing", words, note=True))
     return remarks
@@ -502,7 +506,7 @@ def _remark_still(window: Window) -> Remark:
 
 
 def _has_gaps(given: Window) -> bool:
-    return bool((~holds_reading(given.values)).mean(axis=1).max() > FEW_GAPS)
+    return bool((~holds_reading(given.values)).mean(axis=1).max() > MAX_GAP_SHARE)
 
 
 def _remark_values(profile: LibraryProfile, window: Window, *, filled: bool) -> list[Remark]:
@@ -512,7 +516,7 @@ def _remark_values(profile: LibraryProfile, window: Window, *, filled: bool) -> 
         excess[:, MEASURES.index("roughness") :] = 0.0
     known = [name for name in window.channels if name in profile.channels]
     odd = [name for name in known if excess[profile.channels[name]].max() > 1.0]
-    if not _moves(window.values).any() and (profile.still < FALSE_ALARMS or not window.values.any()):
+    if not _moves(window.values).any() and (profile.still < FALSE_ALARM_RATE or not window.values.any()):
         return [_remark_still(window)]
     misplaced = {name for name in odd if excess[profile.channels[name], ~ONE_SIDED].max() > 1.0}
     remarks, rest = _remark_swapped(profile, window, odd, misplaced)
@@ -524,7 +528,7 @@ def _remark_values(profile: LibraryProfile, window: Window, *, filled: bool) -> 
         gross = kind == "unit" or (kind == "range" and any(_gross(profile, window, name) for name in names))
         far = _how_far(profile, window, names) if kind == "range" else ""
         remarks.append(_remark(kind, _agree(names, words) + far, names, serious=spoilt or gross))
-    whole = any(own.issubset(known) for own in profile.sets) and all(remark.judgeable for remark in remarks)
+    whole = any(known_set.issubset(known) for known_set in profile.sets) and all(remark.judgeable for remark in remarks)
     if whole and excess[-1].max() > 1.0:
         remarks.append(_remark_whole(profile, window, int(excess[-1].argmax())))
     if not remarks and profile.arrow_of_time(window) > 1.0:
@@ -566,10 +570,10 @@ def _how_far(profile: LibraryProfile, window: Window, names: Sequence[str]) -> s
     places = [profile.channels[name] for name in names]
     size = np.abs(window.values[[window.channels.index(name) for name in names]]).mean(axis=1, dtype=np.float64)
     usual = profile.sizes[1, places]
-    known = usual > SAME * profile.width[places]
+    known = usual > EQUAL_TOLERANCE * profile.width[places]
     times = float(np.divide(size, usual, out=np.zeros_like(usual), where=known).max())
     most = "up to " if len(names) > 1 else ""
-    return f" The size is {most}{_times(times)} the usual one." if times >= GROSS else ""
+    return f" The size is {most}{_times(times)} the usual one." if times >= GROSS_EXCESS else ""
 
 
 def _agree(names: Sequence[str], words: str) -> str:
@@ -586,7 +590,7 @@ def _unit_factor(profile: LibraryProfile, window: Window, name: str) -> float | 
     """The factor by which a channel is too large, where it is one between units and the channel fits without it."""
     c, row = profile.channels[name], window.channels.index(name)
     size, (least, _, largest) = np.abs(window.values[row]).mean(dtype=np.float64), profile.sizes[:, c]
-    for factor in (own for larger in UNIT_FACTORS for own in (larger, 1 / larger)):
+    for factor in (scale for larger in UNIT_FACTORS for scale in (larger, 1 / larger)):
         # The size must speak for it, too: a channel around zero would fit after any division.
         likely = least / UNIT_SLACK <= size / factor <= largest * UNIT_SLACK
         if likely and profile.excess_of(window.values[[row]] / factor, name) <= 1.0:
@@ -598,7 +602,7 @@ def _gross(profile: LibraryProfile, window: Window, name: str) -> bool:
     c, row = profile.channels[name], window.channels.index(name)
     measured = measure_channels(window.values[[row]], profile.width[[c]])
     excess = _excess(measured, *profile.bounds[:, [c]])[0]
-    return bool(excess[:2].max() > max(GROSS, profile.scale[c, :2].max() * profile.limit))
+    return bool(excess[:2].max() > max(GROSS_EXCESS, profile.scale[c, :2].max() * profile.limit))
 
 
 def _remark_swapped(
@@ -613,7 +617,7 @@ def _remark_swapped(
     known = [name for name in moving if name in profile.channels]
     values = {name: window.values[[window.channels.index(name)]] for name in known}
     rest, remarks = list(odd), list[Remark]()
-    if len(odd) > MOST_SWAPPED:
+    if len(odd) > MAX_SWAPPED:
         return remarks, rest
     for name in odd:
         if name not in rest or name not in values:
@@ -628,9 +632,9 @@ def _remark_swapped(
         both = [other for other in fits if other in rest]
         found = both or ([] if name not in misplaced or _unit_factor(profile, window, name) else fits)
         if len(found) == 1:
-            rest = [own for own in rest if own not in (name, found[0])]
+            rest = [candidate for candidate in rest if candidate not in (name, found[0])]
             words = f"{name} and {found[0]} look swapped: each fits the name of the other."
-        elif 1 < len(found) <= MOST_PARTNERS:
+        elif 1 < len(found) <= MAX_PARTNERS:
             rest.remove(name)
             words = f"{name} looks swapped: it fits the name of {' or '.join(found)}, and not its own."
         else:
@@ -670,5 +674,5 @@ def _times(factor: float) -> str:
 
 
 def _join(names: Sequence[str]) -> str:
-    first = ", ".join(names[:MOST_NAMED])
-    return first if len(names) <= MOST_NAMED else f"{first} and {len(names) - MOST_NAMED} more"
+    first = ", ".join(names[:MAX_NAMED])
+    return first if len(names) <= MAX_NAMED else f"{first} and {len(names) - MAX_NAMED} more"

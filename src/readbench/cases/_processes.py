@@ -46,11 +46,11 @@ from readbench.errors import OverdueError, ReadbenchError, StoreError
 
 ALIGNED = 64
 """Arrays begin at multiples of this, as kernels like it."""
-FAILURES = 3
+MAX_FAILURES = 3
 """Processes that may end by themselves, one after the other, before the next one is started after a pause only."""
 REST_S = 60.0
 """That pause."""
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 """How long a process may take to start, and a search without a deadline."""
 PREFIX = "readbench-lent-"
 LENDING = "lends what is learned"
@@ -106,13 +106,13 @@ class SearchPool:
             self._wake.set()
         if not self._alive:
             return None
-        left = min(seconds_left(), PATIENCE_S)
+        left = min(seconds_left(), TIMEOUT_S)
         try:
             process = self._idle.get(timeout=max(left, 0.0))
         except queue.Empty:
             raise OverdueError("The time for this was over before it was done. Ask for less at once.") from None
         try:
-            found: bytes | None = process.ask("search", (asked, how, seconds_left()), min(seconds_left(), PATIENCE_S))
+            found: bytes | None = process.ask("search", (asked, how, seconds_left()), min(seconds_left(), TIMEOUT_S))
         except (EOFError, OSError, TimeoutError) as error:
             self._replace(process, ended=not isinstance(error, TimeoutError))
             if isinstance(error, TimeoutError):
@@ -141,14 +141,14 @@ class SearchPool:
                 break
         rmtree(self._folder, ignore_errors=True)
 
-    def settle(self, timeout_s: float = PATIENCE_S) -> bool:
+    def settle(self, timeout_s: float = TIMEOUT_S) -> bool:
         """Wait until the processes have started and know what the library knows; False where that takes longer."""
         end = time.monotonic() + timeout_s
         while time.monotonic() < end:
             self._wake.set()
             known = self.library.learned()
             waiting = list(self._idle.queue)
-            if self._alive and len(waiting) == self._alive and all(own.knows(known) for own in waiting):
+            if self._alive and len(waiting) == self._alive and all(worker.knows(known) for worker in waiting):
                 return True
             time.sleep(0.05)
         return False
@@ -157,7 +157,7 @@ class SearchPool:
         """Where a process is wanted, add one to those that wait for questions."""
         self._wanted.acquire()
         try:
-            if self._failures > FAILURES:
+            if self._failures > MAX_FAILURES:
                 self._closed.wait(REST_S)
             if self._closed.is_set():
                 return
@@ -193,7 +193,7 @@ class SearchPool:
             raise
         for _ in range(2 * self._alive):  # each comes to the front once
             with suppress(queue.Empty):
-                self._tell(self._idle.get(timeout=PATIENCE_S))
+                self._tell(self._idle.get(timeout=TIMEOUT_S))
 
     def _keep_up(self) -> None:
         """What cannot be learned for what the cases are is no failure: the search that needs it says why."""
@@ -226,7 +226,7 @@ class SearchPool:
         try:
             for name, learned in list(self._lent.items()):
                 if process.told.get(name) is not learned:
-                    process.ask("learn", (name, self._files[name]), PATIENCE_S)
+                    process.ask("learn", (name, self._files[name]), TIMEOUT_S)
                     process.told[name] = learned
         except BaseException as error:
             self._replace(process, ended=True)
@@ -255,7 +255,7 @@ class _SearchProcess:
         self._process.start()
         there.close()
         self.told: dict[str, Learned[Any]] = {}
-        self.ask("begin", None, PATIENCE_S)
+        self.ask("begin", None, TIMEOUT_S)
 
     def ask(self, what: str, given: object, patience_s: float) -> Any:  # noqa: ANN401 - as asked
         """What it answers; `EOFError` where it has ended, `TimeoutError` where it takes too long."""
@@ -269,7 +269,7 @@ class _SearchProcess:
 
     def knows(self, learned: dict[str, Learned[Any]]) -> bool:
         """Whether it was told all of this."""
-        return all(self.told.get(name) is own for name, own in learned.items())
+        return all(self.told.get(name) is value for name, value in learned.items())
 
     def end(self) -> None:
         """At once: it keeps nothing that could be lost."""
@@ -305,7 +305,7 @@ def _learn(library: Library, name: str, path: Path) -> None:
     learned: Learned[Any] = read_lent(path, library.store)
     library.follow(name, learned)
     if isinstance(learned.value, FittedMethod) and learned.snapshot.entries:
-        _search(library, learned.snapshot.case(0).id, {"method": name}, PATIENCE_S)
+        _search(library, learned.snapshot.case(0).id, {"method": name}, TIMEOUT_S)
 
 
 def _search(library: Library, asked: Any, how: dict[str, Any], left: float) -> bytes | None:  # noqa: ANN401
@@ -341,15 +341,15 @@ class _Lender(pickle.Pickler):
         made: Any = obj.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         if made[2] is not attributes:
             return NotImplemented
-        return (*made[:2], {name: self._still(own) for name, own in attributes.copy().items()}, *made[3:])
+        return (*made[:2], {name: self._still(value) for name, value in attributes.copy().items()}, *made[3:])
 
-    def _still(self, own: object) -> object:
+    def _still(self, value: object) -> object:
         """A copy of a container, always the same one of the same container; anything else as it is."""
-        if type(own) not in (dict, list, set):
-            return own
-        known = self._copies.get(id(own))
+        if type(value) not in (dict, list, set):
+            return value
+        known = self._copies.get(id(value))
         if known is None:
-            known = self._copies[id(own)] = own, copy(own)  # the container is held: its number stays its own
+            known = self._copies[id(value)] = value, copy(value)  # the container is held: its number stays its own
         return known[1]
 
     def persistent_id(self, obj: object) -> str | None:

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from readbench.engine.windows import Window
 
-HITS = 8
-EXPLAINED = 2
+MAX_HITS = 8
+EXPLAINED_HITS = 2
 """Hits whose evidence is drawn in the report of a case."""
-OPTIONS = 6
-MOST_PANELS = 8
-MOST_POINTS = 1200
-MOST_MISLED = 12
+MAX_OPTIONS = 6
+MAX_PANELS = 8
+MAX_POINTS = 1200
+MAX_MISLED = 12
 RIGHT, WRONG, NEW, CALM, QUIET = "#0072B2", "#D55E00", "#CC79A7", "#7FB8A4", "#D5DAE1"
 
 
@@ -46,28 +46,28 @@ def report_case(library: Library, case: str, *, method: str = DEFAULT_METHOD, ad
         address: of the service of the library; where it is given, cases and comparisons are links.
     """
     details = library.details(case)
-    own, window = details.case, library.window(case)[0]
-    answer = library.search(case, k=HITS, method=method) if len(library) > 1 else None
-    named = [hit.case.id for hit in _from_elsewhere(answer, own)[:EXPLAINED]] if answer else []
+    facts, window = details.case, library.window(case)[0]
+    answer = library.search(case, k=MAX_HITS, method=method) if len(library) > 1 else None
+    named = [hit.case.id for hit in _from_elsewhere(answer, facts)[:EXPLAINED_HITS]] if answer else []
     evidence = [library.explain(case, name) for name in named]
     body = [
-        f"<h1>{escape(own.label or 'Open case')}</h1>",
+        f"<h1>{escape(facts.label or 'Open case')}</h1>",
         f'<p class="soft">{_describe(details)}</p>',
-        *_answer_parts(answer, own),
+        *_answer_parts(answer, facts),
         "<h2>Signals</h2>",
         make_figure(draw_window(window), _signal_caption(window)),
-        *_hits(answer, address, own),
-        *(part for one in evidence for part in _evidence_parts(one, address, own)),
-        *_notes(own),
+        *_hits(answer, address, facts),
+        *(part for one in evidence for part in _evidence_parts(one, address, facts)),
+        *_notes(facts),
         *_remarks(answer),
     ]
     change = f"change {answer.change}" if answer else "one case"
-    return make_page(f"{own.id}: {own.label or 'open case'}", body, f"{library.store.where}, {change}; {_today()}")
+    return make_page(f"{facts.id}: {facts.label or 'open case'}", body, f"{library.store.where}, {change}; {_today()}")
 
 
-def _from_elsewhere(answer: Answer, own: Case) -> list[Hit]:
+def _from_elsewhere(answer: Answer, case: Case) -> list[Hit]:
     """The hits, those of other recordings first: a case of the same one is no evidence."""
-    same = [hit for hit in answer.hits if own.group and hit.case.group == own.group]
+    same = [hit for hit in answer.hits if case.group and hit.case.group == case.group]
     return [*(hit for hit in answer.hits if hit not in same), *same]
 
 
@@ -82,14 +82,14 @@ def link_case(address: str, case: str, like: str = "") -> str:
 
 
 def _describe(details: CaseDetails) -> str:
-    own = details.case
-    parts = [f"Case {own.id}", f"asset {own.asset}" if own.asset else "", format_time(own.time, own.zone)]
+    case = details.case
+    parts = [f"Case {case.id}", f"asset {case.asset}" if case.asset else "", format_time(case.time, case.zone)]
     parts += [f"{len(details.channels)} channels × {details.steps} steps"]
     parts += [describe_context(details.before, details.rate or math.nan, details.facts)]
     return escape(" · ".join(part for part in parts if part))
 
 
-def _answer_parts(answer: Answer | None, own: Case) -> Iterator[str]:
+def _answer_parts(answer: Answer | None, case: Case) -> Iterator[str]:
     if answer is None or not answer.faults:
         yield '<p class="lead">No other case has a label yet, so nothing can be said of the fault.</p>'
         return
@@ -102,18 +102,18 @@ def _answer_parts(answer: Answer | None, own: Case) -> Iterator[str]:
     else:
         words = f"Most likely {words}"
     yield f'<p class="lead"><b>{escape(words)}</b></p>'
-    if own.label:
-        yield f'<p class="soft">It was resolved as {escape(own.label)}, and the answer knows that.</p>'
+    if case.label:
+        yield f'<p class="soft">It was resolved as {escape(case.label)}, and the answer knows that.</p>'
     rows = [
         f'<tr><td>{escape(one.label)}</td><td class="n">{one.probability:.0%}</td>'
         f'<td style="width:40%"><span class="bar" style="width:{max(1.0, 100 * one.probability):.1f}%"></span></td>'
         f'<td class="soft">{"" if one.possible else "ruled out"}</td></tr>'
-        for one in answer.faults[:OPTIONS]
+        for one in answer.faults[:MAX_OPTIONS]
     ]
     yield "<h2>What it may be</h2><table><tbody>" + "".join(rows) + "</tbody></table>"
 
 
-def _hits(answer: Answer | None, address: str, own: Case) -> Iterator[str]:
+def _hits(answer: Answer | None, address: str, asked: Case) -> Iterator[str]:
     if answer is None:
         return
     yield "<h2>Cases like it</h2>"
@@ -121,7 +121,7 @@ def _hits(answer: Answer | None, address: str, own: Case) -> Iterator[str]:
     for hit in answer.hits:
         case = hit.case
         name = escape(case.id)
-        linked = f'<a href="{escape(link_case(address, own.id, case.id))}">{name}</a>' if address else name
+        linked = f'<a href="{escape(link_case(address, asked.id, case.id))}">{name}</a>' if address else name
         chance = "" if hit.probability is None else f"{hit.probability:.0%}"
         when = format_time(case.time, case.zone)
         cells = [linked, escape(case.label or "open"), escape(case.asset), escape(when)]
@@ -135,7 +135,7 @@ def _hits(answer: Answer | None, address: str, own: Case) -> Iterator[str]:
     yield f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _evidence_parts(evidence: Evidence, address: str, own: Case) -> Iterator[str]:
+def _evidence_parts(evidence: Evidence, address: str, asked: Case) -> Iterator[str]:
     case = evidence.case
     yield f"<h2>Beside {escape(case.id)} ({escape(case.label or 'open')})</h2>"
     alike = [channel.name for channel in evidence.channels if channel.same_way]
@@ -143,15 +143,15 @@ def _evidence_parts(evidence: Evidence, address: str, own: Case) -> Iterator[str
     words = f"Support {evidence.support:+.2f} of -1 to +1. "
     words += f"Departs in the same way: {_list(alike)}. " if alike else "No channel departs in the same way. "
     words += f"Speaks against it: {_list(against)}." if against else ""
-    link = f' <a href="{escape(link_case(address, own.id, case.id))}">Open the comparison</a>' if address else ""
+    link = f' <a href="{escape(link_case(address, asked.id, case.id))}">Open the comparison</a>' if address else ""
     yield f"<p>{escape(words)}{link}</p>"
     yield make_figure(draw_evidence(evidence), "Departures from normal, in its standard deviations.")
 
 
-def _notes(own: Case) -> Iterator[str]:
-    if own.notes:
-        yield f"<h2>Found and done</h2><p>{escape(own.notes)}</p>"
-    links = [link for link in own.links if link.startswith(("http://", "https://"))]
+def _notes(case: Case) -> Iterator[str]:
+    if case.notes:
+        yield f"<h2>Found and done</h2><p>{escape(case.notes)}</p>"
+    links = [link for link in case.links if link.startswith(("http://", "https://"))]
     if links:
         yield "<p>" + " · ".join(f'<a href="{escape(link)}">{escape(link)}</a>' for link in links) + "</p>"
 
@@ -175,7 +175,7 @@ def _list(names: list[str], most: int = 5) -> str:
 
 
 def _signal_caption(window: Window) -> str:
-    shown = min(len(window.channels), MOST_PANELS)
+    shown = min(len(window.channels), MAX_PANELS)
     rest = (
         "" if shown == len(window.channels) else f"; {shown} of {len(window.channels)} channels, those that move most"
     )
@@ -191,17 +191,17 @@ def draw_window(window: Window) -> Figure:
     rest = values if earlier is None else earlier
     spread = np.maximum(rest.std(axis=1), 1e-9)
     moved = np.abs(values - np.median(rest, axis=1, keepdims=True)).mean(axis=1) / spread
-    chosen = np.sort(np.argsort(-moved, kind="stable")[:MOST_PANELS])
+    chosen = np.sort(np.argsort(-moved, kind="stable")[:MAX_PANELS])
     columns = 2 if len(chosen) > 1 else 1
     rows = -(-len(chosen) // columns)
     figure = sheet(7.4, 1.15 * rows + 0.35)
     axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True)).ravel()
     for axis, at in zip(axes, chosen.tolist(), strict=False):
         if earlier is not None:
-            steps = np.linspace(-earlier.shape[1], -1, len(thinned := thin_series(earlier[[at]], MOST_POINTS)[0]))
+            steps = np.linspace(-earlier.shape[1], -1, len(thinned := thin_series(earlier[[at]], MAX_POINTS)[0]))
             axis.plot(steps, thinned, color=NORMAL_GREY, linewidth=0.8)
             axis.axvline(0, color=REFERENCE_GREY, linewidth=0.8, linestyle=(0, (2, 2)))
-        thinned = thin_series(values[[at]], MOST_POINTS)[0]
+        thinned = thin_series(values[[at]], MAX_POINTS)[0]
         axis.plot(np.linspace(0, values.shape[1] - 1, len(thinned)), thinned, color=FAULT, linewidth=0.9)
         unit = f" [{window.units[at]}]" if window.units and window.units[at] else ""
         axis.set_title(f"{window.channels[at]}{unit}", fontsize=8)
@@ -243,49 +243,49 @@ def report_backtest(backtest: Backtest) -> str:
     return make_page("Back-test of the case library", body, f"{backtest.library}; {backtest.method}; {_today()}")
 
 
-def _scope(own: Backtest) -> str:
-    times = [one.case.time for one in own.cases if one.case.time is not None]
-    when = f", {format_time(min(times))[:10]} to {format_time(max(times))[:10]}" if own.by_time and times else ""
-    order = "in the order of their times" if own.by_time else "in the order in which they were entered"
-    return f"{len(own.cases)} resolved cases{when}, {order}, each asked of those before it."
+def _scope(backtest: Backtest) -> str:
+    times = [one.case.time for one in backtest.cases if one.case.time is not None]
+    when = f", {format_time(min(times))[:10]} to {format_time(max(times))[:10]}" if backtest.by_time and times else ""
+    order = "in the order of their times" if backtest.by_time else "in the order in which they were entered"
+    return f"{len(backtest.cases)} resolved cases{when}, {order}, each asked of those before it."
 
 
-def _conclude(own: Backtest) -> str:
-    told = own.told()
+def _conclude(backtest: Backtest) -> str:
+    told = backtest.told()
     if not told:
         return (
             f"It would have named no fault with more than {SPEAKS_FROM:.0%}: the history is too short or too diverse."
         )
     right = sum(one.right for one in told)
-    gap = own.gap
+    gap = backtest.gap
     word = "kept its word" if abs(gap) <= 0.05 else "promised too much" if gap > 0 else "was better than it said"
     return (
-        f"It would have named the fault of {len(told)} of {len(own.cases)} cases and been right in {right}"
-        f" ({own.realised():.0%}). It said {own.stated():.0%} on average, so it {word}."
+        f"It would have named the fault of {len(told)} of {len(backtest.cases)} cases and been right in {right}"
+        f" ({backtest.realised():.0%}). It said {backtest.stated():.0%} on average, so it {word}."
     )
 
 
-def _tiles(own: Backtest) -> Iterator[tuple[str, str]]:
-    yield f"{own.coverage():.0%}", f"of cases get a named fault, above {SPEAKS_FROM:.0%}"
-    yield _percent(own.realised()), f"of these are right; {_percent(own.stated())} was stated"
-    yield _percent(own.found), f"of known faults have a case of theirs among the first {FIRST_HITS}"
-    wrong = len(own.misled) + len(own.reassured)
-    yield f"{wrong} of {len(own.cases)}", f"cases would have misled; called normal: {len(own.reassured)}"
-    yield f"{round(own.minutes_saved / 60):,} h", "saved, by the assumptions below"
+def _tiles(backtest: Backtest) -> Iterator[tuple[str, str]]:
+    yield f"{backtest.coverage():.0%}", f"of cases get a named fault, above {SPEAKS_FROM:.0%}"
+    yield _percent(backtest.realised()), f"of these are right; {_percent(backtest.stated())} was stated"
+    yield _percent(backtest.found), f"of known faults have a case of theirs among the first {FIRST_HITS}"
+    wrong = len(backtest.misled) + len(backtest.reassured)
+    yield f"{wrong} of {len(backtest.cases)}", f"cases would have misled; called normal: {len(backtest.reassured)}"
+    yield f"{round(backtest.minutes_saved / 60):,} h", "saved, by the assumptions below"
 
 
-def _level(own: Backtest, level: float) -> list[str]:
+def _level(backtest: Backtest, level: float) -> list[str]:
     return [
         f"{level:.0%}",
-        f"{len(own.told(level))}",
-        f"{own.coverage(level):.0%}",
-        _percent(own.stated(level)),
-        _percent(own.realised(level)),
+        f"{len(backtest.told(level))}",
+        f"{backtest.coverage(level):.0%}",
+        _percent(backtest.stated(level)),
+        _percent(backtest.realised(level)),
     ]
 
 
-def _novelty(own: Backtest) -> str:
-    new, known = own.new, own.known
+def _novelty(backtest: Backtest) -> str:
+    new, known = backtest.new, backtest.known
     false = sum(one.novel for one in known)
     alarms = f"Of the {len(known)} cases of known faults, {false} were called new ({false / max(1, len(known)):.0%})."
     if not new:
@@ -297,13 +297,13 @@ def _novelty(own: Backtest) -> str:
     )
 
 
-def _misled(own: Backtest) -> Iterator[str]:
-    wrong = own.misled
-    if own.reassured:
-        share = len(own.reassured) / len(own.cases)
+def _misled(backtest: Backtest) -> Iterator[str]:
+    wrong = backtest.misled
+    if backtest.reassured:
+        share = len(backtest.reassured) / len(backtest.cases)
         yield (
-            f"<p>Of {len(own.cases)} faults, {len(own.reassured)} ({share:.0%}) would have been called normal operation"
-            f" with at least {SPEAKS_FROM:.0%}: an engineer might have looked away.</p>"
+            f"<p>Of {len(backtest.cases)} faults, {len(backtest.reassured)} ({share:.0%}) would have been called normal"
+            f" operation with at least {SPEAKS_FROM:.0%}: an engineer might have looked away.</p>"
         )
     if not wrong:
         yield f"<p>No fault that was named with more than {SPEAKS_FROM:.0%} was wrong.</p>"
@@ -320,32 +320,33 @@ def _misled(own: Backtest) -> Iterator[str]:
                 one.first,
                 "yes" if one.known else "no, the first",
             ]
-            for one in wrong[:MOST_MISLED]
+            for one in wrong[:MAX_MISLED]
         ],
         numbers=(3,),
     )
-    if len(wrong) > MOST_MISLED:
-        yield f'<p class="soft">{len(wrong) - MOST_MISLED} more, with less confidence; all are in the JSON.</p>'
+    if len(wrong) > MAX_MISLED:
+        yield f'<p class="soft">{len(wrong) - MAX_MISLED} more, with less confidence; all are in the JSON.</p>'
 
 
-def _time(own: Backtest) -> str:
-    costs, told = own.assumptions, own.told()
-    right, wrong = sum(one.right for one in told), len(own.misled) + len(own.reassured)
+def _time(backtest: Backtest) -> str:
+    costs, told = backtest.assumptions, backtest.told()
+    right, wrong = sum(one.right for one in told), len(backtest.misled) + len(backtest.reassured)
     return (
         f"Assumed, not measured: {costs.unaided:g} minutes to find a cause without help, {costs.aided:g} to check"
         f" a right answer, {costs.misled:g} minutes lost to a wrong one. Then right answers, {right}, save"
         f" {right * (costs.unaided - costs.aided) / 60:,.1f} hours, and wrong ones, {wrong}, cost"
-        f" {wrong * costs.misled / 60:,.1f}: {own.minutes_saved / 60:,.1f} hours over these cases."
+        f" {wrong * costs.misled / 60:,.1f}: {backtest.minutes_saved / 60:,.1f} hours over these cases."
     )
 
 
-def _method(own: Backtest) -> str:
+def _method(backtest: Backtest) -> str:
     return (
-        f"The first {own.skipped} resolved cases are history only. Cases of one recording are asked together and are no"
-        " evidence for each other. Windows of normal operation count as known from the beginning. The method learns"
-        " again whenever the history has grown by a twentieth. Labels are taken for true and for known as soon as the"
-        " next case came. Stated precision is the mean probability of the named faults; over all options that came"
-        f" first, normal operation and “{UNLIKE}” among them, the expected calibration error is {own.error:.3f}."
+        f"The first {backtest.skipped} resolved cases serve as history only. Cases of one recording are tested together"
+        " and are no evidence for each other. Windows of normal operation count as known from the beginning. The method"
+        " is fitted again whenever the history has grown by a twentieth. Labels are taken to be correct, and known as"
+        " soon as the next case begins. Stated precision is the mean probability of the named faults; over all"
+        f" first options, normal operation and “{UNLIKE}” included, the expected calibration error is"
+        f" {backtest.error:.3f}."
     )
 
 

@@ -1,8 +1,7 @@
-"""Search: the method on all cases of a small library, on a shortlist of a large one; fitted methods stay warm.
+"""Search with fitted methods: over all cases of a small library, over a shortlist of a large one.
 
-The first look at a large library says which cases are worth comparing in full: coarse MiniRocket features, drawn from
-the first cases so that they stay while a library grows, are compared with all cases exactly; the nearest go to the
-method. What a method does with them is `readbench.engine.method`.
+The shortlist holds the nearest cases by coarse MiniRocket features. These are fitted on the first cases, so that they
+stay the same while the library grows, and compared exactly with all cases.
 """
 
 from __future__ import annotations
@@ -34,19 +33,19 @@ from readbench.engine.windows import UNLABELLED, WindowSet
 from readbench.errors import DataError, UsageError
 
 FEATURES = 996
-ENCODED_AT_ONCE = 2048
+ENCODING_BATCH = 2048
 """Cases read and encoded at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class _FirstLook:
-    """The coarse vectors of all cases of a snapshot.
+    """Coarse vectors of all N cases of a snapshot.
 
     Args:
-        first: what the encoder was fitted on.
-        encoder: fitted.
-        digests: of the N windows.
-        vectors: (N, D).
+        first: digests of the windows that the encoder was fitted on.
+        encoder: the fitted encoder.
+        digests: (N,) digests of the windows.
+        vectors: (N, D) vectors.
     """
 
     first: list[str]
@@ -56,10 +55,10 @@ class _FirstLook:
 
 
 class Shortlister:
-    """Keeps the coarse vectors of all cases in memory, and in the library.
+    """Nearest-neighbour search by coarse vectors, which are kept in memory and in the library.
 
     Args:
-        vectors: of the library.
+        vectors: stored vectors of the library.
     """
 
     def __init__(self, vectors: LibraryVectors) -> None:
@@ -68,15 +67,15 @@ class Shortlister:
         self._known: _FirstLook | None = None
 
     def find_nearest(self, snapshot: Snapshot, window: WindowSet, count: int, progress: Progress) -> NDArray[np.int64]:
-        """Positions of the `count` nearest cases of one window, ascending."""
+        """Positions of the `count` nearest cases of one window, in ascending order."""
         look = self._look(snapshot, progress)
         found = top_k(look.encoder.encode(bare(window)), look.vectors, count, look.encoder.metric).indices[0]
         return np.sort(found)
 
     def _look(self, snapshot: Snapshot, progress: Progress) -> _FirstLook:
-        """The vectors of a snapshot; those of cases that stayed are kept."""
+        """Vectors of a snapshot; those known from earlier ones are reused."""
         wanted = snapshot.digests
-        with self._lock:  # taken for long only where something came in
+        with self._lock:
             known = self._known
             first = [snapshot.naming.fingerprint, *(wanted[i] for i in snapshot.first)]
             if known is not None and known.first == first and known.digests == wanted:
@@ -101,10 +100,10 @@ class Shortlister:
         found = {} if renamed else self._store.read(self._store.key_of(encoder), digests)
         missing = [int(i) for i, digest in zip(positions, digests, strict=True) if digest not in found]
         done = len(snapshot) - len(missing)
-        for some in blocks_of(missing, ENCODED_AT_ONCE):
+        for some in blocks_of(missing, ENCODING_BATCH):
             progress("encoding: first look", done, len(snapshot))
             done += len(some)
-            vectors = encode_missing(self._store, encoder, bare(snapshot.windows(some)), block=ENCODED_AT_ONCE)
+            vectors = encode_missing(self._store, encoder, bare(snapshot.windows(some)), block=ENCODING_BATCH)
             found |= dict(zip((snapshot.digests[i] for i in some), vectors, strict=True))
         if missing:
             progress("encoding: first look", len(snapshot), len(snapshot))
@@ -112,46 +111,46 @@ class Shortlister:
 
 
 def coarse_encoder(snapshot: Snapshot) -> Encoder:
-    """The encoder of the first look, fitted on the first cases."""
+    """Coarse encoder of a library, fitted on its first cases."""
     return fit_coarse(snapshot.windows(snapshot.first), snapshot.reference)
 
 
 def fit_coarse(windows: WindowSet, stats: ChannelStats) -> Encoder:
-    """The encoder of coarse features, fitted on windows that are scaled by statistics of their channels."""
+    """Coarse encoder fitted on windows scaled by channel statistics."""
     first = bare(windows)
     encoder: Encoder = ENCODERS.get("rocket").build(features=FEATURES)
     return encoder.fit(first.with_stats(stats), first[:0])
 
 
 def bare(windows: WindowSet) -> WindowSet:
-    """Windows as the first look sees them: their values, and nothing that they bring along."""
+    """Windows without their context."""
     return conceal(windows.with_context(None))
 
 
 EXACT_CASES = 2000
-"""Largest library whose cases are all compared by the method."""
+"""Largest library that is compared whole."""
 SHORTLIST = 500
-"""Cases of a larger library that the method compares."""
-REVIEWED = 1000
-"""Latest cases of a larger library that are reviewed."""
-KEPT = 4
-"""Fitted methods that stay in memory, those of reviews among them."""
-MOST_GROWN = 64
-"""New cases that one question takes into a fitted method; further ones wait for the next, or for the background."""
-OPINIONS_BY = "verdict"
-"""The reranker that says what a window is where the method says nothing."""
+"""Number of compared cases of a larger library."""
+MAX_REVIEWED = 1000
+"""Number of reviewed cases of a larger library: the latest."""
+CACHED_FITS = 4
+"""Fitted methods kept in memory, including those of reviews."""
+MAX_GROWTH = 64
+"""New cases that one search adds to a fitted method; further ones wait for the next search or the background."""
+OPINION_METHOD = "verdict"
+"""Reranker that estimates fault probabilities for methods that give none."""
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """What a method says of windows.
+    """Ranking of N cases for Q windows.
 
     Args:
-        positions: (N,) what the ranked numbers mean: positions in the library; -1 for a case that is gone.
-        ranking: of N cases.
-        classes: names by label, as the ranking knows them.
-        excluded: (Q,) what each window's posterior gave to the types that it is known not to be.
-        behind: changes of the library that the method has not learned from yet.
+        positions: (N,) positions of the ranked cases in the library; -1 for a deleted case.
+        ranking: the ranking.
+        classes: fault types by label, as in the ranking.
+        excluded: (Q,) posterior probability of the excluded types.
+        behind: number of changes that the method has not learned from yet.
     """
 
     positions: NDArray[np.int64]
@@ -163,13 +162,13 @@ class SearchResult:
 
 @dataclass(frozen=True, eq=False)
 class _Corpus:
-    """The windows that a fitted method searches, as a snapshot knows them.
+    """The N cases that a fitted method searches, with their state in a snapshot.
 
     Args:
-        keys: what the items are, in order.
-        positions: (N,) in the snapshot; -1 for a case that is gone.
-        classes: names by label: those that were learned keep their numbers.
-        knowledge: labels and rejections of the items.
+        keys: keys of the cases, in order.
+        positions: (N,) positions in the snapshot; -1 for a deleted case.
+        classes: fault types by label; learned ones keep their numbers.
+        knowledge: labels and rejections of the cases.
     """
 
     keys: list[CaseKey]
@@ -184,7 +183,7 @@ class _Corpus:
         return cls(snapshot.keys, positions, snapshot.classes, know_labels(snapshot, positions))
 
     def at(self, snapshot: Snapshot, most: int) -> _Corpus:
-        """The same items, and behind them at most so many others of a later snapshot, as that one knows them."""
+        """The same cases in a later snapshot, followed by at most `most` new ones."""
         known, places = set(self.keys), {key: i for i, key in enumerate(snapshot.keys)}
         keys = [*self.keys, *[key for key in snapshot.keys if key not in known][:most]]
         positions = np.array([places.get(key, -1) for key in keys], np.int64)
@@ -193,8 +192,8 @@ class _Corpus:
         number = np.array([classes.index(name) for name in snapshot.classes], np.int32)
         labels = np.full(len(keys), UNLABELLED, np.int32)
         labels[: len(self.keys)] = np.where(gone[: len(self.keys)], self.knowledge.labels, UNLABELLED)
-        own = snapshot.labels[positions[here]]
-        labels[here] = np.where(own == UNLABELLED, UNLABELLED, number[own])
+        labels_here = snapshot.labels[positions[here]]
+        labels[here] = np.where(labels_here == UNLABELLED, UNLABELLED, number[labels_here])
         rejected = np.zeros((len(keys), len(classes)), np.bool_)
         rejected[np.ix_(here, number)] = snapshot.rejections[positions[here]]
         return _Corpus(keys, positions, classes, Knowledge(labels, rejected))
@@ -202,7 +201,7 @@ class _Corpus:
 
 @dataclass(frozen=True, eq=False)
 class _Grown:
-    """A fitted method that took in what changed since it learned."""
+    """A fitted method updated with later changes."""
 
     learned: Learned[FittedMethod]
     snapshot: Snapshot
@@ -214,11 +213,11 @@ class Engine:
     """Runs methods on snapshots of one library.
 
     Args:
-        store: of the library.
-        exact_cases: largest library whose cases are all compared.
-        shortlist: cases compared of a larger one.
-        learner: fits in the background; None fits in the question.
-        latest: the state of the library, for the background.
+        store: store of the library.
+        exact_cases: largest library that is compared whole.
+        shortlist: number of compared cases of a larger one.
+        learner: fits in the background; None fits during the search.
+        latest: returns the present state of the library, for the background.
     """
 
     def __init__(
@@ -247,14 +246,14 @@ class Engine:
         ruled_out: tuple[str, ...],
         progress: Progress,
     ) -> Iterator[SearchResult]:
-        """Rank the cases for Q windows: all together in a small library, one by one in a large one.
+        """Rank the cases for Q windows: together in a small library, one by one in a large one.
 
         Args:
-            snapshot: of the library, with at least one case.
+            snapshot: state of the library, with at least one case.
             spec: the method.
-            windows: finite.
-            ruled_out: fault types that they are known not to be.
-            progress: told how far cases have been encoded that were not.
+            windows: Q windows with finite readings.
+            ruled_out: excluded fault types.
+            progress: called with the number of encoded cases.
         """
         if not len(snapshot):
             raise UsageError("The library has no cases yet. Add one: readbench cases add LIBRARY FILE")
@@ -269,33 +268,33 @@ class Engine:
             yield _rank(fitted, known, windows=window, ruled_out=ruled_out)
 
     def shortlist_for(self, snapshot: Snapshot, window: WindowSet, progress: Progress) -> NDArray[np.int64]:
-        """Positions of the cases that the method compares with one window, ascending."""
+        """Positions of the cases that the method compares with one window, in ascending order."""
         if len(snapshot) <= self.exact_cases:
             return np.arange(len(snapshot))
         return self._shortlister.find_nearest(snapshot, window, self.shortlist, progress)
 
     def learned(self) -> dict[str, Learned[FittedMethod]]:
-        """The methods that were fitted on all cases, by their canonical texts."""
+        """Methods fitted on all cases, by canonical text."""
         with self._lock:
             return {name: kept.known for name, kept in self._kept.items() if kept.known and " on the " not in name}
 
     def follow(self, name: str, learned: Learned[FittedMethod]) -> None:
-        """Go on with a fitted method of another process."""
+        """Adopt a fitted method from another process."""
         self._keep(parse(name)).known = learned
 
     def keep_up(self, snapshot: Snapshot) -> None:
-        """Learn from what changed since, by the methods that are kept."""
+        """Refit the kept methods on the latest changes."""
         for name in self.learned():
             self._keep(parse(name)).get(snapshot)
 
     def review(self, snapshot: Snapshot, spec: MethodSpec, progress: Progress) -> Review:
-        """The cases of a library to look through, all or the latest, and the method on them.
+        """The method on all or the latest cases, for reviews.
 
-        In the background a change is learned from, as in `search`; meanwhile it is the library before it.
+        With a background learner, the state before the latest changes until these are learned.
         """
-        kept = self._keep(spec, latest=None if len(snapshot) <= self.exact_cases else REVIEWED)
+        kept = self._keep(spec, latest=None if len(snapshot) <= self.exact_cases else MAX_REVIEWED)
         learned = kept.get(snapshot, progress)
-        part = learned.snapshot if len(snapshot) <= self.exact_cases else learned.snapshot.latest(REVIEWED)
+        part = learned.snapshot if len(snapshot) <= self.exact_cases else learned.snapshot.latest(MAX_REVIEWED)
         return Review(part, learned.value, know_labels(part, np.arange(len(part))))
 
     def _search_all(
@@ -306,7 +305,7 @@ class Engine:
         ruled_out: tuple[str, ...],
         progress: Progress,
     ) -> SearchResult:
-        """By the method that learned from this state; else by the last one, with what changed since taken in."""
+        """Search with the method fitted on this state, else with the last one, updated with later changes."""
         kept = self._keep(spec)
         learned = kept.get(snapshot, progress)
         if behind := kept.count_behind(learned, snapshot):
@@ -317,7 +316,7 @@ class Engine:
         return _rank(learned.value, _Corpus.of(snapshot), windows=windows, ruled_out=ruled_out)
 
     def _grow(self, name: str, learned: Learned[FittedMethod], snapshot: Snapshot) -> _Grown | None:
-        """A method with all that changed since it learned, taken in once for each state; None where it cannot."""
+        """A fitted method updated with later changes, once per state; None if it cannot be."""
         if snapshot.naming.fingerprint != learned.snapshot.naming.fingerprint:
             return None
         with self._lock:
@@ -326,7 +325,7 @@ class Engine:
                 last = _Grown(learned, learned.snapshot, learned.value, _Corpus.of(learned.snapshot))
             if last.snapshot is snapshot and len(last.corpus.keys) >= len(snapshot):
                 return last
-            corpus = last.corpus.at(snapshot, MOST_GROWN)
+            corpus = last.corpus.at(snapshot, MAX_GROWTH)
             more = snapshot.searched(corpus.positions[len(last.corpus.keys) :])
             fitted = last.fitted.grow(more, corpus.knowledge)
             if fitted is None:
@@ -335,7 +334,7 @@ class Engine:
             return self._grown[name]
 
     def _keep(self, spec: MethodSpec, latest: int | None = None) -> Kept[FittedMethod]:
-        """Where a method is kept that is fitted on all cases, or on the latest."""
+        """Holder of a method fitted on all or the latest cases."""
         name = str(spec) if latest is None else f"{spec} on the latest {latest}"
         with self._lock:
             kept = self._kept.pop(name, None)
@@ -344,7 +343,7 @@ class Engine:
                 learn = partial(self._fit, spec, part)
                 kept = Kept(name, lambda snapshot: part(snapshot).state_key, learn, self._learner, self._latest)
             self._kept[name] = kept  # the last used one is the last
-            for old in list(self._kept)[:-KEPT]:
+            for old in list(self._kept)[:-CACHED_FITS]:
                 del self._kept[old]
                 self._grown.pop(old, None)
             return kept
@@ -357,13 +356,13 @@ class Engine:
         known: Learned[FittedMethod] | None,
         progress: Progress,
     ) -> FittedMethod:
-        """The method fitted on cases, and taught by their labels; fitted legs stay where only facts have changed."""
-        own = part(snapshot)
-        if known is not None and _fits_still(known.value, part(known.snapshot), own):
-            fitted = known.value.retell(own.describe(known.value.corpus))
+        """Fit a method on cases and labels; fitted legs are reused if only facts changed."""
+        corpus_part = part(snapshot)
+        if known is not None and _fits_still(known.value, part(known.snapshot), corpus_part):
+            fitted = known.value.retell(corpus_part.describe(known.value.corpus))
         else:
-            fitted = self._build(spec, progress).fit(own.corpus(), own.normals).prepare()
-        knowledge = know_labels(own, np.arange(len(own)))
+            fitted = self._build(spec, progress).fit(corpus_part.corpus(), corpus_part.normals).prepare()
+        knowledge = know_labels(corpus_part, np.arange(len(corpus_part)))
         if known_before := self._lessons.recall(fitted, knowledge):
             fitted.recall(knowledge, known_before)
             return fitted
@@ -375,7 +374,7 @@ class Engine:
 
     def _build(self, spec: MethodSpec, progress: Progress) -> Method:
         told = within(progress, "encoding")
-        return Method(spec, vectors=self.vectors, progress=told, opinions_by=OPINIONS_BY)
+        return Method(spec, vectors=self.vectors, progress=told, opinions_by=OPINION_METHOD)
 
 
 def _rank(
@@ -401,7 +400,7 @@ def _take_latest(count: int, snapshot: Snapshot) -> Snapshot:
 
 
 def _fits_still(fitted: FittedMethod, before: Snapshot, now: Snapshot) -> bool:
-    """Whether legs can stay as they are: the windows are the same and, where they use them, labels and context too."""
+    """True if windows, and the labels and context that legs use, are unchanged."""
     method = fitted.method
     same_labels = not method.legs_use_labels or before.knowledge == now.knowledge
     uses_context = any(leg.uses_context for leg in method.legs)
@@ -411,7 +410,7 @@ def _fits_still(fitted: FittedMethod, before: Snapshot, now: Snapshot) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Review:
-    """Cases to look through, the method on them, and what is known of them."""
+    """Cases to review, with the method fitted on them."""
 
     snapshot: Snapshot
     fitted: FittedMethod
@@ -419,12 +418,12 @@ class Review:
 
     @property
     def lesson(self) -> LabelModel | None:
-        """What the labels teach; None without labels."""
+        """Model learned from the labels; None without labels."""
         return self.fitted.lesson(self.knowledge)
 
 
 def know_labels(snapshot: Snapshot, positions: NDArray[np.integer]) -> Knowledge:
-    """What is known of cases: their labels, and the fault types that they are known not to be."""
+    """Labels and rejected fault types of cases."""
     return Knowledge(snapshot.labels[positions], snapshot.rejections[positions])
 
 

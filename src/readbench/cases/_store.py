@@ -1,7 +1,7 @@
-"""Where a library lives: what a back end must do, what all of them share, and vectors kept there.
+"""Back ends of a library: their protocol, shared code, and stored vectors.
 
-`_lance.py` keeps a library in a folder or an object store, `_postgres.py` in a database. Vectors of cases are computed
-once and kept in the library itself.
+`_lance.py` stores a library in a folder or object store, `_postgres.py` in a database. Vectors of cases are computed
+once and stored in the library.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from readbench.errors import DamageError, StoreError, UsageError
 
 StoredArray = NDArray[np.float32]
 StoredTable = Literal["windows", "contexts", "vectors"]
-"""What is kept under digests."""
+"""Tables whose rows are found by digest."""
 FORMAT = "1"
-"""Of the tables; a library of another format is refused."""
+"""Version of the tables; other versions are refused."""
 POSTGRES = ("postgresql://", "postgres://")
-"""How addresses of databases begin."""
+"""Prefixes of database addresses."""
 
 
 @dataclass(frozen=True)
 class ListedContext:
-    """Context in short: steps of the time before, samples a second, and facts."""
+    """Summary of a context: number of steps before, samples per second, and facts."""
 
     before: int
     rate: float
@@ -43,105 +43,105 @@ class ListedContext:
 
 
 class Store(Protocol):
-    """A back end: it appends, and finds what was appended.
+    """An append-only back end.
 
-    The journal decides what a library holds. Windows and vectors are filed under the hash of what they are, so that
-    rows without a place in the journal, as a killed writer leaves them, mean nothing and harm nobody.
+    The journal defines the contents of a library. Windows and vectors are stored by hash; rows that the journal does
+    not name, as a killed writer leaves them, are ignored.
     """
 
     @property
     def where(self) -> str:
-        """Its folder or address, as it may be shown: without a password."""
+        """Folder or address for display, without a password."""
         ...
 
     @property
     def address(self) -> str:
-        """What opens it in another process or folder; it may hold a password, and is shown nowhere."""
+        """Address that opens it from another process; may contain a password and is not displayed."""
         ...
 
     def writing(self) -> AbstractContextManager[None]:
-        """Hold the one writer's lock."""
+        """Hold the writer's lock."""
         ...
 
     def revision(self) -> int:
-        """A number that differs after every change of the journal or of the names of channels."""
+        """Number that changes with the journal and the channel names."""
         ...
 
     def journal(self, first: int = 0) -> pa.Table:
-        """All rows of the journal, or those from a step on."""
+        """Rows of the journal from a step on."""
         ...
 
     def append(self, rows: pa.Table) -> None:
-        """Add rows to the journal: all of them or none."""
+        """Append rows to the journal, all or none."""
         ...
 
     def file_windows(self, windows: WindowSet) -> list[str]:
-        """Keep the values of windows, and return their digests; nothing but values and channel names is kept."""
+        """Store values and channel names of windows; returns their digests."""
         ...
 
     def file_contexts(self, windows: WindowSet) -> list[str]:
-        """Keep what windows bring along, and return its digests; "" for a window that brings nothing."""
+        """Store the contexts of windows; returns their digests, "" without context."""
         ...
 
     def contexts(self, digests: Sequence[str]) -> Context:
-        """The context of these digests, in this order; of "" nothing is known."""
+        """Contexts of the digests, in this order; unknown for ""."""
         ...
 
     def list_contexts(self, digests: Sequence[str]) -> dict[str, ListedContext]:
-        """The same in short, by digest, without reading any time before."""
+        """Summaries of contexts by digest; does not read the steps before."""
         ...
 
     def windows(self, digests: Sequence[str]) -> WindowSet:
-        """The windows of these digests, in this order, without any fact about them."""
+        """Windows of the digests, in this order, without facts."""
         ...
 
     def vectors(self, encoder: str, digests: Sequence[str]) -> dict[str, StoredArray]:
-        """The vectors that are known of these windows, under an encoder's fingerprint."""
+        """Stored vectors of windows by digest; `encoder` is a fingerprint."""
         ...
 
     def file_vectors(self, encoder: str, digests: Sequence[str], vectors: StoredArray) -> None:
-        """Keep vectors (N, D)."""
+        """Store vectors (N, D)."""
         ...
 
     def match_notes(self, text: str, limit: int) -> list[tuple[str, str]]:
-        """Case and notes of rows of the journal whose notes match a text, best first; rows of the past among them."""
+        """Case and notes of journal rows, also replaced ones, whose notes match a text, best first."""
         ...
 
     def naming(self) -> dict[str, dict[str, str]]:
-        """What the site calls its channels: alias -> `name` and `unit`."""
+        """Channel names: alias -> `name` and `unit`."""
         ...
 
     def file_naming(self, entries: Iterable[tuple[str, str, str]]) -> None:
-        """Keep (alias, name, unit); a later entry of the same alias replaces an earlier one."""
+        """Store (alias, name, unit); a later entry replaces an earlier one of the same alias."""
         ...
 
     def optimise(self) -> None:
-        """Merge small files and bring indices up to date; changes nothing that can be read."""
+        """Merge small files and update indices; the contents stay the same."""
         ...
 
     def size(self) -> int:
-        """Bytes on disk; 0 where they cannot be counted."""
+        """Bytes on disk; 0 if unknown."""
         ...
 
     def encoders(self) -> list[str]:
-        """Fingerprints of the encoders whose vectors are kept."""
+        """Fingerprints of the encoders with stored vectors."""
         ...
 
     def discard(self, table: StoredTable, digests: Sequence[str]) -> None:
-        """Drop what is kept under digests, since it is damaged; the journal stays."""
+        """Delete damaged rows by digest; the journal is not changed."""
         ...
 
     def release(self) -> bool:
-        """End the claim of a writer that was killed, where there is one; whether there was."""
+        """Release the lock of a killed writer; True if there was one."""
         ...
 
 
 def open_store(where: str | Path, *, create: bool = False) -> Store:
-    """Open the store at a folder or an address; `create` makes one where there is none.
+    """Open or create the store at a folder or an address.
 
     Args:
-        where: a folder, an address that LanceDB knows, or `postgresql://user@host/database?schema=plant`.
-        create: make a new one.
+        where: folder, address of LanceDB, or `postgresql://user@host/database?schema=plant`.
+        create: create a new store.
     """
     if str(where).startswith("qdrant:"):
         raise UsageError(
@@ -155,14 +155,13 @@ def open_store(where: str | Path, *, create: bool = False) -> Store:
 
 
 class LibraryVectors:
-    """The vectors of a library's cases, in its own store.
+    """Vectors of a library's cases in its store.
 
-    Windows that are asked about are encoded and forgotten. Vectors of encoders that are fitted anew with every case are
-    never kept: they would be of no use again.
+    Vectors of queries are not stored, nor those of encoders that are refitted with every case.
 
     Args:
-        store: of the library.
-        files: keep vectors that had to be computed; else another process does.
+        store: store of the library.
+        files: store computed vectors; False if another process does.
     """
 
     def __init__(self, store: Store, *, files: bool = True) -> None:
@@ -171,21 +170,21 @@ class LibraryVectors:
         self.encoded = 0
 
     def keeps(self, encoder: Encoder, role: Role) -> bool:
-        """Whether vectors are looked up and kept."""
+        """True if vectors are looked up and stored."""
         return role == "corpus" and not encoder.corpus_dependent
 
     def key_of(self, encoder: Encoder) -> str:
-        """Its fingerprint: a library outlives versions of the package, and is not encoded anew with each."""
+        """Fingerprint of the encoder, which does not depend on the package version."""
         return encoder.fingerprint()
 
     def read(self, encoder: str, digests: Sequence[str]) -> dict[str, StoredArray]:
-        """Known vectors."""
+        """Stored vectors by digest."""
         return self.store.vectors(encoder, digests)
 
     def write(self, encoder: str, digests: Sequence[str], vectors: StoredArray) -> None:
-        """Keep vectors; `encoded` counts those that had to be computed so far.
+        """Store vectors, and count them in `encoded`.
 
-        Where they cannot be kept, as on a full disk, the next search computes them again: reading needs no write.
+        If storing fails, as on a full disk, the next search computes them again.
         """
         if self.files:
             with suppress(StoreError):
@@ -195,7 +194,7 @@ class LibraryVectors:
 
 @dataclass(frozen=True, eq=False)
 class StoredContext:
-    """What one window brings along, as it is kept."""
+    """Stored form of the context of one window."""
 
     before: StoredArray | None = None
     rate: float = float("nan")
@@ -205,15 +204,15 @@ class StoredContext:
 
 @dataclass(frozen=True, eq=False)
 class StoredWindows:
-    """N windows as they are kept: one after the other in flat chunks.
+    """Stored form of N windows, in flat chunks.
 
     Args:
         chunks: readings.
-        chunk: (N,) which chunk each window is in.
-        offset: (N,) where it begins there.
+        chunk: (N,) number of the chunk of each window.
+        offset: (N,) start of the window in its chunk.
         lengths: (N,) steps.
-        channels: of each.
-        digests: under which they are kept.
+        channels: (N,) channel names.
+        digests: (N,) digests.
     """
 
     chunks: tuple[StoredArray, ...]
@@ -224,12 +223,12 @@ class StoredWindows:
     digests: list[str]
 
     def ordered(self, wanted: Sequence[str], where: str, sound: set[str]) -> WindowSet:
-        """The windows of these digests, in this order, each with the readings that its digest says.
+        """Windows of the digests, in this order; raises if readings do not match their digest.
 
         Args:
             wanted: digests.
-            where: the library, for errors.
-            sound: digests that were compared before; those of now are added.
+            where: name of the library in errors.
+            sound: digests verified before; extended by those verified now.
         """
         place = {digest: row for row, digest in enumerate(self.digests)}
         _require_all("window", wanted, place, where)
@@ -237,20 +236,20 @@ class StoredWindows:
             return WindowSet.from_arrays([])
         windows = self._windows()
         new = [digest for digest in dict.fromkeys(wanted) if digest not in sound]
-        for digest, found in zip(new, window_digests(windows[[place[own] for own in new]]), strict=True):
+        for digest, found in zip(new, window_digests(windows[[place[digest] for digest in new]]), strict=True):
             _require_same("window", digest, found, where)
         sound.update(new)
         return windows[np.array([place[digest] for digest in wanted], np.intp)]
 
     def _windows(self) -> WindowSet:
-        sets = {own: number for number, own in enumerate(dict.fromkeys(self.channels))}
+        sets = {channel_set: number for number, channel_set in enumerate(dict.fromkeys(self.channels))}
         count = len(self.digests)
         return WindowSet(
             chunks=self.chunks,
             chunk=self.chunk,
             offset=self.offset,
             lengths=self.lengths,
-            channel_set=np.array([sets[own] for own in self.channels], np.int32),
+            channel_set=np.array([sets[channel_set] for channel_set in self.channels], np.int32),
             channel_sets=tuple(sets),
             labels=np.full(count, UNLABELLED, np.int32),
             classes=(),
@@ -263,17 +262,17 @@ class StoredWindows:
 
 
 def join_contexts(found: Mapping[str, StoredContext], wanted: Sequence[str], where: str) -> Context:
-    """What is kept under these digests, in this order; of "" nothing is known, and what is shared stays shared."""
+    """Join stored contexts in the order of the digests; unknown for ""; shared arrays stay shared."""
     named = [digest for digest in dict.fromkeys(wanted) if digest]
     _require_all("context", named, found, where)
     known = {"": StoredContext(), **found}
-    own = [known[digest] for digest in wanted]
+    rows = [known[digest] for digest in wanted]
     context = Context.of(
-        len(own),
-        befores=[row.before for row in own],
-        rates=[row.rate for row in own],
-        units=[row.units for row in own],
-        facts=[row.facts for row in own],
+        len(rows),
+        befores=[row.before for row in rows],
+        rates=[row.rate for row in rows],
+        units=[row.units for row in rows],
+        facts=[row.facts for row in rows],
     )
     first = {digest: place for place, digest in reversed(list(enumerate(wanted)))}
     for digest in named:
@@ -282,7 +281,7 @@ def join_contexts(found: Mapping[str, StoredContext], wanted: Sequence[str], whe
 
 
 def context_digests(windows: WindowSet) -> list[str]:
-    """Hashes of what windows bring along; "" of those that bring nothing."""
+    """Hashes of the contexts of windows; "" without context."""
     context = windows.context
     if context is None:
         return [""] * len(windows)
@@ -290,7 +289,7 @@ def context_digests(windows: WindowSet) -> list[str]:
 
 
 def find_new(digests: Sequence[str], known: Iterable[str]) -> list[int]:
-    """A place of each digest that is not known; "" always is."""
+    """One position of each unknown digest; "" counts as known."""
     held = {"", *known}
     return list({digest: i for i, digest in enumerate(digests) if digest not in held}.values())
 
@@ -306,7 +305,7 @@ def _require_same(what: str, digest: str, found: str, where: str) -> None:
 
 
 def advise(where: str) -> str:
-    """What to do about damage.
+    """Remedy for damage, as a sentence.
 
     >>> advise("plant")
     '`readbench cases check plant` lists what is damaged, and `--repair` keeps the rest.'

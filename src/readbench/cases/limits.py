@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from readbench.common.layouts import MOST_NAME
+from readbench.common.layouts import MAX_NAME_LENGTH
 from readbench.common.times import EARLIEST, LATEST
 
 MAX_NAME: Final = 200
 """Characters of the name of a case, a label, an asset, a group, a tag, a fact or a unit."""
-MAX_CHANNEL_NAME: Final = MOST_NAME
+MAX_CHANNEL_NAME: Final = MAX_NAME_LENGTH
 """Characters of the name of a channel, as of a column of a file."""
 MAX_TEXT: Final = 100_000
 """Characters of notes."""

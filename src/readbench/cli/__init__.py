@@ -1,6 +1,6 @@
-"""The command line: one verb per step, thin over the package.
+"""The command line: parses options, calls the package, prints results.
 
-These modules hold what a person may type; a verb imports the rooms that it works with when it runs.
+A command imports the modules it needs when it runs, so that `--help` stays fast.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def readbench(
 
 
 def main() -> None:
-    """Entry point: what goes wrong outside the program is printed as one sentence; 2 = wrong usage, 1 = else."""
+    """Entry point: an expected error is printed as one sentence; exit code 2 for wrong usage, 1 for any other."""
     replace_letters()
     try:
         app()

@@ -1,4 +1,4 @@
-"""`readbench data verify`: what a dataset can be trusted with."""
+"""`readbench data verify`: leakage, duplicates and doubtful labels in datasets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from readbench.cli.options import Json, Root, Seed, SplitUnit, output
+from readbench.cli.options import Json, Root, Seed, SplitBy, SplitUnit, output
 from readbench.cli.progress import Terminal
 from readbench.common.files import data_root, require_folder
 from readbench.common.progress import within
@@ -25,20 +25,21 @@ if TYPE_CHECKING:
 
 def audit_command(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Datasets, or folders and archives with a ready-made task.")
+        list[str] | None, typer.Argument(help="Dataset names, or paths of ready-made tasks (folder or archive).")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All sources whose files are there, too.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also verify every source whose files are present.")] = False,
     seed: Seed = 0,
-    split_by: Annotated[SplitUnit, typer.Option(help="Hold out split groups, or assets.")] = "group",
+    split_by: SplitBy = "group",
     out: Annotated[
-        list[Path] | None, typer.Option(help="Write the page, too: .md or .html; may be repeated.", show_default=False)
+        list[Path] | None,
+        typer.Option(help="Also write the report to this .md or .html file; repeatable.", show_default=False),
     ] = None,
     as_json: Json = False,
     root: Root = None,
 ) -> None:
-    """Look for shortcuts, copies and doubtful labels in datasets, and tell how small a difference they can show.
+    """Check datasets for leakage, shortcuts, duplicates and doubtful labels, and estimate the detectable difference.
 
-    Exits with 1 when anything of a query stands in its corpus.
+    Exits with 1 when a query leaks into its corpus.
     Example: `readbench data verify sim_ecg --out audit.html`
     """
     from readbench.benchmark.report import audit_blocks, show_blocks, summary_blocks, tell_verdicts, write_blocks
@@ -49,17 +50,19 @@ def audit_command(
             raise UsageError(f"--out takes a file that ends with .md or .html. Got {path.name!r}.")
         require_folder(path.parent)
     asked = [name for text in names or () for name in ([text] if Path(text).exists() else split_specs([text]))]
-    wanted = list(dict.fromkeys([*(_sources_at_hand(root) if every else ()), *asked]))
+    wanted = list(dict.fromkeys([*(_present_sources(root) if every else ()), *asked]))
     if not wanted:
-        raise UsageError("Name datasets or folders with a task, or give --all for the sources whose files are there.")
+        raise UsageError(
+            "Name a dataset or a ready-made task, or give --all to verify every source whose files are present."
+        )
     audits, absent = _audit_all(wanted, seed, split_by, root, forgiving=every)
     command = " ".join(["readbench data verify", *(["--all"] if every else []), *(f'"{name}"' for name in asked)])
     pages = [audit_blocks(audit) for audit in audits]
     if as_json:
         print(json.dumps([audit.facts() for audit in audits], indent=1))  # noqa: T201 - this is the output
     else:
-        for audit, own in zip(audits, pages, strict=True):
-            show_blocks([f"{audit.name}. {tell_verdicts(audit)}"] if every else own, output())
+        for audit, page in zip(audits, pages, strict=True):
+            show_blocks([f"{audit.name}. {tell_verdicts(audit)}"] if every else page, output())
     for path in out or ():
         single = len(pages) == 1 and not every
         write_blocks(pages[0] if single else summary_blocks(audits, absent, f"{command} --out {path}"), path)
@@ -67,8 +70,8 @@ def audit_command(
         raise typer.Exit(1)
 
 
-def _sources_at_hand(root: Path | None) -> list[str]:
-    """Names of the sources with files, and of no other."""
+def _present_sources(root: Path | None) -> list[str]:
+    """Names of the sources whose files are present; simulated sources have none."""
     from readbench.benchmark.exchange import status_of
     from readbench.engine.registry import SOURCES
 
@@ -79,7 +82,7 @@ def _sources_at_hand(root: Path | None) -> list[str]:
 def _audit_all(
     names: list[str], seed: int, split_by: SplitUnit, root: Path | None, *, forgiving: bool
 ) -> tuple[list[DatasetAudit], dict[str, str]]:
-    """The audits, and why there is none of the others."""
+    """The audits, and the reason for each dataset that could not be read; only with `forgiving`."""
     audits, absent = [], {}
     for name in names:
         try:
@@ -113,7 +116,7 @@ def _audit(name: str, seed: int, split_by: SplitUnit, root: Path | None, progres
 
 @contextmanager
 def _opened(name: str, root: Path | None, progress: Progress) -> Iterator[Built]:
-    """The windows of a dataset, or of a ready-made task, which is not kept."""
+    """Windows of a dataset, or of a ready-made task, which is built in a temporary folder."""
     from readbench.benchmark.exchange import draft_dataset, is_ready_task, read_ready_task
     from readbench.benchmark.protocol import Protocol, SourceInfo, build
 

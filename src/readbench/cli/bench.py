@@ -25,15 +25,15 @@ PEERS = ("aeon", "dtaidistance", "tslearn", "bm25s", "faiss-cpu", "scikit-learn"
 
 
 def bench_command(
-    only: Annotated[str, typer.Option(help="Cases separated by commas.", show_default="all")] = "",
-    repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 5,
-    threads: Annotated[int, typer.Option(min=1, help="Threads for ours and the peers.")] = 1,
+    only: Annotated[str, typer.Option(help="Benchmarks to run, separated by commas.", show_default="all")] = "",
+    repeats: Annotated[int, typer.Option(min=1, help="Repetitions; the median is reported.")] = 5,
+    threads: Annotated[int, typer.Option(min=1, help="Threads for our kernels and the peers.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Measure our kernels against the peers that are installed: same arrays, same process, in turn.
+    """Measure the speed of our kernels against installed peer libraries, on the same arrays in the same process.
 
-    Answers are checked first. Ratios travel from machine to machine, seconds do not. The roof is the rate of the same
-    arithmetic on numbers that never leave the registers. The peers come with `pip install 'readbench[bench]'`.
+    Results are checked for equality first. The ratios carry over to other machines, the seconds do not. The roof is
+    the rate of the same arithmetic on values held in registers. Install the peers: `pip install 'readbench[bench]'`.
     Example: `readbench bench --only dtw,sbd-d`
     """
     from threadpoolctl import threadpool_limits
@@ -48,7 +48,7 @@ def bench_command(
     chosen = [name.strip() for name in only.split(",") if name.strip()] or list(known)
     for name in chosen:
         if name not in known:
-            raise UnknownNameError("bench case", name, known)
+            raise UnknownNameError("benchmark", name, known)
     results = []
     with threadpool_limits(threads), Terminal() as progress:
         for name in chosen:
@@ -84,7 +84,7 @@ def _version(name: str) -> str:
 def _show(results: list[Result], machine: dict[str, Any]) -> None:
     console = output()
     console.print(f"kernel: {machine['kernel']}; {machine['cores']} cores", highlight=False)
-    table = Table("Case", "Who", "Seconds", "Rate", "Times ours", "Share of roof", box=SIMPLE_HEAD)
+    table = Table("Benchmark", "Library", "Seconds", "Rate", "Times ours", "Share of roof", box=SIMPLE_HEAD)
     for result in results:
         for i, timing in enumerate(result.timings):
             ratio = "1" if i == 0 else f"{timing.ratio:.2f}"

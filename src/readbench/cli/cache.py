@@ -19,39 +19,39 @@ DAY_S = 86_400.0
 
 
 def cache_command(
-    prune: Annotated[bool, typer.Option("--prune", help="Remove entries instead of only showing them.")] = False,
-    kind: Annotated[str, typer.Option(help=f"Only this kind: {', '.join(DEPTHS)}.")] = "",
-    older_than: Annotated[float, typer.Option(help="Only entries not touched for so many days.", min=0)] = 0.0,
+    prune: Annotated[bool, typer.Option("--prune", help="Delete the selected entries.")] = False,
+    kind: Annotated[str, typer.Option(help=f"Select only this kind: {', '.join(DEPTHS)}.")] = "",
+    older_than: Annotated[float, typer.Option(help="Select entries not used for this many days.", min=0)] = 0.0,
     most: Annotated[
         str,
-        typer.Option(help="Only as many as it takes to stay below this size, the least recently used first: 2GB."),
+        typer.Option(help="Select the least recently used entries above this total size, such as 2GB."),
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Show what is stored in the cache and how large it is; remove what is no longer wanted.
+    """Show the size of the cache by kind, or delete entries.
 
-    Everything that is shown can be computed again. With READBENCH_CACHE_GB=5 in the environment, runs and studies keep
-    the cache below five gigabytes. Example: `readbench cache --prune --most 2GB`
+    Deleted entries are computed again when needed. With READBENCH_CACHE_GB=5 in the environment, runs and studies keep
+    the cache below 5 GB. Example: `readbench cache --prune --most 2GB`
     """
     root, entries = cache_root(), list_cache()
-    kinds = sorted({own.kind for own in entries})
+    kinds = sorted({entry.kind for entry in entries})
     if kind and kind not in kinds:
         raise UsageError(f"The cache at {root} has no {kind!r}. It has: {', '.join(kinds) or 'nothing'}.")
-    entries = [own for own in entries if kind in ("", own.kind)]
+    entries = [entry for entry in entries if kind in ("", entry.kind)]
     limit = time.time() - older_than * DAY_S
     chosen = choose_surplus(entries, parse_size(most)) if most else entries
-    chosen = [own for own in chosen if own.used <= limit]
-    for own in chosen if prune else ():
-        own.remove()
+    chosen = [entry for entry in chosen if entry.used <= limit]
+    for entry in chosen if prune else ():
+        entry.remove()
     rows = [
         {
             "kind": name,
-            "entries": sum(own.kind == name for own in entries),
-            "bytes": sum(own.size for own in entries if own.kind == name),
-            "selected": sum(own.kind == name for own in chosen),
-            "selected_bytes": sum(own.size for own in chosen if own.kind == name),
+            "entries": sum(entry.kind == name for entry in entries),
+            "bytes": sum(entry.size for entry in entries if entry.kind == name),
+            "selected": sum(entry.kind == name for entry in chosen),
+            "selected_bytes": sum(entry.size for entry in chosen if entry.kind == name),
         }
-        for name in sorted({own.kind for own in entries})
+        for name in sorted({entry.kind for entry in entries})
     ]
     if as_json:
         print(json.dumps({"root": str(root), "kinds": rows}, indent=1))  # noqa: T201 - this is the output
@@ -68,7 +68,7 @@ def cache_command(
 
 
 def show_size(size: int) -> str:
-    """Megabytes, or gigabytes.
+    """Format a number of bytes as megabytes or gigabytes.
 
     >>> show_size(1_500_000), show_size(4_100_000_000)
     ('1.5 MB', '4.1 GB')

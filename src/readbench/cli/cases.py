@@ -1,4 +1,4 @@
-"""`readbench cases ...`: ask the case library, and say what cases were."""
+"""`readbench cases ...`: search, label and manage a case library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from readbench.cases import QUESTIONS
 from readbench.cli import cases_connect, cases_intake, cases_reports, cases_service
 from readbench.cli.cases_questions import add_column, add_questions, print_answer, read_window, show_answer
-from readbench.cli.former import Group, refuse_others
+from readbench.cli.former import refuse_others
 from readbench.cli.options import (
     LIBRARY_METHOD,
     AsOf,
@@ -29,16 +29,14 @@ from readbench.cli.options import (
     Where,
     Zone,
     open_library,
+    parse_context,
     roles,
     say,
-    told_context,
 )
 from readbench.cli.progress import Terminal
 from readbench.errors import UsageError
 
-app = typer.Typer(
-    cls=Group, help="Keep resolved cases, and find the one that explains a new window.", no_args_is_help=True
-)
+app = typer.Typer(help="Case library: store resolved cases, search them for a new window.", no_args_is_help=True)
 
 
 app.command("init")(cases_intake.init_command)
@@ -50,25 +48,25 @@ app.command("normals")(cases_intake.normals_command)
 def search_command(
     where: Where,
     window: Annotated[
-        str, typer.Argument(help="A file, or the name of a case; none for a range of a source.", show_default=False)
+        str, typer.Argument(help="File or case name; leave out with --from SOURCE.", show_default=False)
     ] = "",
     *,
     k: K = 10,
     method: Method = LIBRARY_METHOD,
     asset: Asset = "",
-    label: Annotated[str, typer.Option(help="List only this fault type.")] = "",
-    tag: Annotated[str, typer.Option(help="List only cases with this tag.")] = "",
-    since: Annotated[str, typer.Option(help="List only cases from then on.")] = "",
-    until: Annotated[str, typer.Option(help="List only cases until then.")] = "",
+    label: Annotated[str, typer.Option(help="Only cases with this fault type.")] = "",
+    tag: Annotated[str, typer.Option(help="Only cases with this tag.")] = "",
+    since: Annotated[str, typer.Option(help="Only cases at or after this time.")] = "",
+    until: Annotated[str, typer.Option(help="Only cases at or before this time.")] = "",
     time: Time = "",
     zone: Zone = "",
     channels: Channels = "",
     first: Annotated[
-        str, typer.Option("--from", help="Of a file, the first time of the interval; else a source: address or name.")
+        str, typer.Option("--from", help="With a file: start of the interval. Without: signal source, name or address.")
     ] = "",
     last: Last = "",
-    start: Annotated[str, typer.Option(help="First time of a range of a source: 14:02, -20m, a date.")] = "",
-    end: Annotated[str, typer.Option(help="Last time of the range.", show_default="now")] = "",
+    start: Annotated[str, typer.Option(help="Start of the range in the source: 14:02, -20m or a date.")] = "",
+    end: Annotated[str, typer.Option(help="End of the range in the source.", show_default="now")] = "",
     secret: cases_connect.SecretOption = "",
     sources: cases_connect.SourcesOption = None,
     onset: Onset = "",
@@ -79,7 +77,7 @@ def search_command(
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """Which cases is a window like, and what may it be?
+    """Find the cases most similar to a window, with the probability of each fault type.
 
     Example: `readbench cases search plant new.csv --time t --onset 14:02 -k 5`, or
     `readbench cases search plant --from prometheus://127.0.0.1:9090 --asset rig-3 --start 14:02 --end 14:20`
@@ -93,13 +91,13 @@ def search_command(
             window,
             roles(time, "", channels, onset=onset_column, zone=zone),
             (first, last),
-            told_context(onset, before, rate, fact),
+            parse_context(onset, before, rate, fact),
         )
     else:
         asked = cases_connect.read_asked_range(
             library, where, first, (start, end), (secret, sources), asset=asset, onset=onset, rate=rate, zone=zone
         )
-        asset = ""  # whose range it is, not whose cases are listed
+        asset = ""  # --asset selects the signals here; it does not filter the cases
     chosen = Filter(
         asset=asset or None, label=label or None, tag=tag or None, since=parse_time(since), until=parse_time(until)
     )
@@ -113,19 +111,19 @@ def search_command(
 def label_command(
     where: Where,
     case: Name,
-    label: Annotated[str | None, typer.Argument(help='What it was; "" for none.', show_default=False)] = None,
-    like: Annotated[str, typer.Option(help="A case that has the same fault.")] = "",
-    unlike: Annotated[str, typer.Option(help="A case that does not have its fault.")] = "",
-    note: Annotated[str | None, typer.Option(help="What was found and done; replaces the notes.")] = None,
+    label: Annotated[str | None, typer.Argument(help='Fault type; "" removes it.', show_default=False)] = None,
+    like: Annotated[str, typer.Option(help="Name of a case with the same fault type.")] = "",
+    unlike: Annotated[str, typer.Option(help="Name of a case whose fault type does not apply.")] = "",
+    note: Annotated[str | None, typer.Option(help="New notes; replace the present ones.")] = None,
 ) -> None:
-    """Say what a case was, or which other case it is like; the next search knows it.
+    """Set the fault type of a case, directly or by a similar case, or its notes.
 
     Example: `readbench cases label plant case-12ab leak --note "Drain fitting re-seated."`
     """
     if label is not None and like:
-        raise UsageError("Give a label, or --like with a case that has it.")
+        raise UsageError("Give either a label or --like, not both.")
     if label is None and note is None and not like and not unlike:
-        raise UsageError("Say something of the case: a label, --like, --unlike or --note.")
+        raise UsageError("Nothing to change. Give a label, --like, --unlike or --note.")
     library = open_library(where)
     if label is not None:
         library.label(case, label or None)
@@ -140,25 +138,25 @@ def label_command(
 
 
 @app.command("delete")
-def delete_command(where: Where, cases: Annotated[list[str], typer.Argument(help="Names.")]) -> None:
-    """Take cases out; `undo` brings them back."""
+def delete_command(where: Where, cases: Annotated[list[str], typer.Argument(help="Names of the cases.")]) -> None:
+    """Delete cases; `undo` restores them."""
     open_library(where).delete(cases)
     say(f"deleted {len(cases)} cases")
 
 
-ChangeNumber = Annotated[int | None, typer.Argument(help="Its number in `history`; the last one by default.")]
+ChangeNumber = Annotated[int | None, typer.Argument(help="Number of the change in `history`; by default the last.")]
 
 
 @app.command("undo")
 def undo_command(
     where: Where,
     change: ChangeNumber = None,
-    redo: Annotated[bool, typer.Option("--redo", help="Make a change again that was taken back.")] = False,
+    redo: Annotated[bool, typer.Option("--redo", help="Reapply a reverted change.")] = False,
 ) -> None:
-    """Take a change back that still stands; what later changes said of the same cases stays."""
+    """Revert one change; later changes to the same cases are kept."""
     library = open_library(where)
     found = library.redo(change) if redo else library.undo(change)
-    done = f"change {found.number} counts again" if redo else f"took back change {found.number}"
+    done = f"reapplied change {found.number}" if redo else f"reverted change {found.number}"
     say(f"{done}: {found.what} of {found.cases} cases")
 
 
@@ -167,14 +165,16 @@ def list_command(  # noqa: PLR0917 - typer reads options from the signature
     ctx: typer.Context,
     where: Where,
     asset: Asset = "",
-    label: Annotated[str, typer.Option(help="Only this fault type.")] = "",
+    label: Annotated[str, typer.Option(help="Only cases with this fault type.")] = "",
     tag: Annotated[str, typer.Option(help="Only cases with this tag.")] = "",
-    text: Annotated[str, typer.Option(help="Only cases with these words in their names or notes.")] = "",
-    counts: Annotated[bool, typer.Option("--counts", help="Only how much there is of what.")] = False,
+    text: Annotated[str, typer.Option(help="Only cases with these words in name or notes.")] = "",
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Print only the number of cases per fault type and asset.")
+    ] = False,
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """List cases, and what their windows brought along; `show` tells all of one.
+    """List cases with their fault type, asset, time and notes; `show` prints one in full.
 
     Example: `readbench cases list plant --text "worn impeller"`
     """
@@ -191,22 +191,27 @@ def list_command(  # noqa: PLR0917 - typer reads options from the signature
         known = {case.id for case in cases}
         cases = [case for case in library.find(text, len(library)) if case.id in known]
     shown = QUESTIONS["find"].show(cases)
-    print_answer(cases, add_column(shown, "Brings along", library.describe_contexts(cases)), as_json)
+    print_answer(cases, add_column(shown, "Context", library.describe_contexts(cases)), as_json)
 
 
 @app.command("channel")
 def channel_command(
     where: Where,
     name: Annotated[str, typer.Argument(help="Name of the channel in the library.")],
-    unit: Annotated[str, typer.Option(help="Unit in which it is kept.")] = "",
-    alias: Annotated[list[str] | None, typer.Option("--alias", help='Other name, "PT-101 [kPa]"; repeatable.')] = None,
+    unit: Annotated[str, typer.Option(help="Unit in which its readings are stored.")] = "",
+    alias: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--alias", help='Other name of the channel, with its unit where that differs: "PT-101 [kPa]"; repeatable.'
+        ),
+    ] = None,
 ) -> None:
-    """Say what a channel is called, in which unit it is kept, and what else it is called.
+    """Set a channel's name, unit and aliases.
 
     Example: `readbench cases channel plant pressure --unit bar --alias "PT-101 [kPa]"`
     """
     open_library(where).name_channel(name, unit, alias or ())
-    say(f"{name} has {len(alias or ())} other names")
+    say(f"added {len(alias or ())} aliases of {name}")
 
 
 app.command("export")(cases_intake.export_command)
@@ -221,4 +226,4 @@ app.command("backtest")(cases_reports.backtest_command)
 app.command("report")(cases_reports.report_command)
 app.command("serve")(cases_service.serve_command)
 app.command("mcp")(cases_service.mcp_command)
-app.add_typer(cases_service.keys_app, name="key")
+app.command("key")(cases_service.key_command)

@@ -1,4 +1,4 @@
-"""`readbench cases connect` and `watch`: where signals live, and who looks at them."""
+"""`readbench cases connect` and `watch`: signal sources, and monitoring them."""
 
 from __future__ import annotations
 
@@ -28,37 +28,42 @@ if TYPE_CHECKING:
     from readbench.cases.watch import Watcher
 
 NOTICES = "notices.jsonl"
-MOST_LOGGED = 200
-"""Lines of a traceback."""
-MOST_SHOWN = 200
-"""Channels that are listed."""
+MAX_TRACEBACK_LINES = 200
+"""Traceback lines in the log."""
+MAX_LISTED_CHANNELS = 200
 SourcesOption = Annotated[
     Path | None,
-    typer.Option("--sources", help="File of the sources.", show_default="sources.toml in the library's folder"),
+    typer.Option(
+        "--sources", help="File with the connected sources.", show_default="sources.toml in the library's folder"
+    ),
 ]
 SecretOption = Annotated[
-    str, typer.Option(help="Where the password or token is: env:NAME or file:PATH. It is kept nowhere else.")
+    str, typer.Option(help="Where to read the password or token: env:NAME or file:PATH. It is never stored.")
 ]
 SourceOptions = Annotated[
     list[str] | None,
-    typer.Option("--option", help="How it is read, `asset=rig`; may be repeated.", show_default=False),
+    typer.Option(
+        "--option", help="Option of the source, NAME=VALUE, such as asset=rig; repeatable.", show_default=False
+    ),
 ]
 
 
 def connect_command(
     where: Where,
     name: Annotated[str, typer.Argument(help="Name of the source.")] = "",
-    address: Annotated[str, typer.Argument(help="prometheus://HOST:9090, folder:///data ...")] = "",
+    address: Annotated[str, typer.Argument(help="Address, such as prometheus://HOST:9090 or folder:///data.")] = "",
     *,
     option: SourceOptions = None,
     secret: SecretOption = "",
-    listed: Annotated[bool, typer.Option("--list", help="List the sources.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Ask whether sources answer.")] = False,
-    channels: Annotated[bool, typer.Option("--channels", help="List the channels of the source.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Forget the source.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the connected sources.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check whether the source answers; with --list, every source.")
+    ] = False,
+    channels: Annotated[bool, typer.Option("--channels", help="List the channels that the source offers.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the source.")] = False,
     sources: SourcesOption = None,
 ) -> None:
-    """Keep where signals live under a name: Prometheus, InfluxDB, PostgreSQL, MQTT, OPC UA, a folder of files.
+    """Name a signal source: Prometheus, InfluxDB, PostgreSQL, MQTT, OPC UA or a folder of files.
 
     Example: `readbench cases connect plant line "prometheus://127.0.0.1:9090/?asset=rig" --secret env:PLANT_TOKEN`
     """
@@ -66,25 +71,27 @@ def connect_command(
 
     file = sources_beside(where, sources)
     if listed or not name:
-        rows = [(own.name, own.address.shown, own.address.secret or "none") for own in file.all()]
+        rows = [(entry.name, entry.address.shown, entry.address.secret or "none") for entry in file.all()]
         print_shown([Sheet(("Name", "Address", "Secret"), rows)])
         if check:
-            _check([own.name for own in file.all()], where, sources)
+            _check([entry.name for entry in file.all()], where, sources)
         return
     if remove:
         file.remove(name)
-        say(f"forgot {name}")
+        say(f"removed {name}")
         return
     if address:
-        own = NamedSource(name, SourceAddress.parse(address, secret, _options(option)))
-        open_source(own.address).close()
-        file.put(own)
-        say(f"{name} is {own.address.shown}")
+        named = NamedSource(name, SourceAddress.parse(address, secret, _options(option)))
+        open_source(named.address).close()
+        file.put(named)
+        say(f"{name} is {named.address.shown}")
     if channels:
         source = file.get(name).open()
         found = source.channels()
-        rows = [(clean(own.asset), clean(own.name), clean(own.unit)) for own in found[:MOST_SHOWN]]
-        more = [f"And {len(found) - MOST_SHOWN} more."] if len(found) > MOST_SHOWN else []
+        rows = [
+            (clean(channel.asset), clean(channel.name), clean(channel.unit)) for channel in found[:MAX_LISTED_CHANNELS]
+        ]
+        more = [f"And {len(found) - MAX_LISTED_CHANNELS} more."] if len(found) > MAX_LISTED_CHANNELS else []
         print_shown([Sheet(("Asset", "Channel", "Unit"), rows), *more])
         source.close()
     elif check or not address:
@@ -102,7 +109,7 @@ def _options(texts: list[str] | None) -> dict[str, str]:
 
 
 def _check(names: list[str], where: str, sources: Path | None) -> None:
-    """Say of each source whether it answers; fail where one does not."""
+    """Print whether each source answers; exit with 1 if one does not."""
     from readbench.cases.connect import sources_beside
     from readbench.errors import ReadbenchError
 
@@ -111,7 +118,7 @@ def _check(names: list[str], where: str, sources: Path | None) -> None:
         source = sources_beside(where, sources).get(name).open()
         try:
             found = source.channels()
-            assets = {own.asset for own in found}
+            assets = {channel.asset for channel in found}
             say(f"{name} answers: {len(found)} channels of {len(assets)} assets")
         except ReadbenchError as error:
             failed += 1
@@ -123,7 +130,7 @@ def _check(names: list[str], where: str, sources: Path | None) -> None:
 
 
 def find_source(where: str, given: str, secret: str, sources: Path | None) -> SignalSource:
-    """The source at an address, or of a name that was connected."""
+    """Open the source at an address, or a connected source by its name."""
     from readbench.cases.connect import open_source, sources_beside
 
     return open_source(given, secret) if "://" in given else sources_beside(where, sources).get(given).open()
@@ -141,7 +148,7 @@ def read_asked_range(
     rate: float | None,
     zone: str,
 ) -> ReadRecording:
-    """The window of a range of a source; `known` are its secret and the file of the sources."""
+    """Read the window of a time range from a source; `known`: secret and file with the sources."""
     from readbench.cases.connect import parse_range, read_range
 
     if not given:
@@ -157,45 +164,59 @@ def read_asked_range(
 def watch_command(
     where: Where,
     *,
-    source: Annotated[str, typer.Option(help="Address, or the name of a source that was connected.")] = "",
+    source: Annotated[str, typer.Option(help="Name or address of the source.")] = "",
     secret: SecretOption = "",
     sources: SourcesOption = None,
     notify: Annotated[
         list[str] | None,
         typer.Option(
-            help="json=URL, slack=env:NAME, pagerduty=env:NAME; where a secret is kept. May be repeated.",
+            help="Receiver of notices: json=URL, slack=SECRET or pagerduty=SECRET, with SECRET as env:NAME or"
+            " file:PATH; repeatable.",
             show_default=False,
         ),
     ] = None,
     log: Annotated[
-        Path | None, typer.Option(help="File of the notices.", show_default="notices.jsonl in the library's folder")
+        Path | None,
+        typer.Option(help="File that notices are appended to.", show_default="notices.jsonl in the library's folder"),
     ] = None,
     state: Annotated[
-        Path | None, typer.Option(help="Folder of what must survive a restart.", show_default="watch-SOURCE beside it")
+        Path | None,
+        typer.Option(
+            help="Folder for the state kept across restarts.", show_default="watch-SOURCE in the library's folder"
+        ),
     ] = None,
-    link: Annotated[str, typer.Option(help="Address of the service, for links in notices.")] = "",
-    listen: Annotated[str, typer.Option(help="HOST:PORT where Alertmanager's webhook is heard, under /alerts.")] = "",
-    listen_secret: Annotated[str, typer.Option(help="Token that alerts must bear: env:NAME or file:PATH.")] = "",
-    asset_label: Annotated[str, typer.Option(help="Label of an alert that names the asset.")] = "",
+    link: Annotated[str, typer.Option(help="URL of the service, for links in notices.")] = "",
+    listen: Annotated[str, typer.Option(help="HOST:PORT on which to receive Alertmanager's webhook, at /alerts.")] = "",
+    listen_secret: Annotated[
+        str, typer.Option(help="Where to read the token that alerts must carry: env:NAME or file:PATH.")
+    ] = "",
+    asset_label: Annotated[str, typer.Option(help="Alert label that holds the asset.")] = "",
     false_alarms: Annotated[
-        float, typer.Option(min=0.001, help="Departures a day of all assets together that normal operation may show.")
+        float, typer.Option(min=0.001, help="Accepted false alarms per day, over all assets.")
     ] = 1.0,
-    firm: Annotated[float, typer.Option(min=0.0, max=1.0, help="Probability from which a fault is told.")] = 0.7,
-    learn: Annotated[str, typer.Option(help="History to learn from: 6h, 2d.", show_default="60 windows")] = "",
-    normals: Annotated[str, typer.Option(help="Where normal operation is learned: auto, history, library.")] = "auto",
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between rounds.")] = 5.0,
-    lag: Annotated[float, typer.Option(min=0.0, help="Seconds that readings may be late.")] = 2.0,
-    rate: Annotated[float | None, typer.Option(help="Steps a second.", show_default="as the cases have")] = None,
+    firm: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Smallest probability at which a fault type is named.")
+    ] = 0.7,
+    learn: Annotated[
+        str, typer.Option(help="Length of history to learn normal operation from: 6h, 2d.", show_default="60 windows")
+    ] = "",
+    normals: Annotated[
+        str, typer.Option(help="Data that normal operation is learned from: auto, history or library.")
+    ] = "auto",
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between polls.")] = 5.0,
+    lag: Annotated[float, typer.Option(min=0.0, help="Seconds to wait for late readings.")] = 2.0,
+    rate: Annotated[float | None, typer.Option(help="Samples per second.", show_default="that of the cases")] = None,
     method: Method = LIBRARY_METHOD,
     most_assets: Annotated[
-        int, typer.Option(min=1, help="Assets that are followed; those that came first are.")
+        int, typer.Option(min=1, help="Largest number of assets to watch; later ones are ignored.")
     ] = 2000,
-    once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Poll once, then exit.")] = False,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Measure channels per core, memory, delay and false alarms instead.")
+        bool,
+        typer.Option("--measure", help="Benchmark the watch instead: channels per core, memory, delay, false alarms."),
     ] = False,
 ) -> None:
-    """Follow a source: see departures from normal, ask the library as an event grows, and say what it is.
+    """Watch a source: detect departures from normal operation, search the library and send notices.
 
     Example: `readbench cases watch plant --source line --notify slack=env:SLACK_URL --link http://desk:8000`
     """
@@ -209,7 +230,7 @@ def watch_command(
     from readbench.cases.watch import NoticeLog, Watcher, WatchSettings, Webhook
 
     if not source:
-        raise UsageError("Name the source to be followed: --source NAME or an address.")
+        raise UsageError("No source to watch. Give its name or address: --source NAME.")
     if normals not in {"auto", "history", "library"}:
         raise UsageError(f"--normals is auto, history or library. Got {normals[:40]!r}.")
     settings = WatchSettings(
@@ -242,7 +263,7 @@ def watch_command(
 
 
 def _watch(watcher: Watcher, *, once: bool) -> None:
-    """Until SIGINT or SIGTERM."""
+    """Run the watch until SIGINT or SIGTERM; `once`: for one poll."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -258,14 +279,16 @@ def _watch(watcher: Watcher, *, once: bool) -> None:
 def _watch_places(where: str, source: str, state: Path | None, log: Path | None) -> tuple[Path, Path]:
     """Folder of the state and file of the notices."""
     if "://" in where and (state is None or log is None):
-        raise UsageError("The library is in no folder: say where the watch keeps its state, with --state and --log.")
+        raise UsageError(
+            "The library is in a database, not a folder. Say where to keep the watch's files: --state and --log."
+        )
     name = source if "://" not in source else f"at-{digest(source)}"
     return state or Path(where) / f"watch-{name}", log or Path(where) / NOTICES
 
 
 @contextmanager
 def exclusive_watch(folder: Path) -> Iterator[None]:
-    """Hold the state of a watch; a second one is refused."""
+    """Lock the state folder of a watch; a second watch on it is refused."""
     from filelock import FileLock, Timeout
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -277,7 +300,7 @@ def exclusive_watch(folder: Path) -> Iterator[None]:
 
 
 def _listening(watcher: Watcher, listen: str, label: str, secret: str) -> AbstractContextManager[object]:
-    """The ear for alerts, where one is asked for; other than on loopback only with a token."""
+    """Listener for alerts, if `listen` is given; addresses other than loopback require a token."""
     from readbench.cases.connect import read_secret
     from readbench.cases.watch import AlertListener
 
@@ -300,15 +323,15 @@ def _say_with_time(words: str) -> None:
 
 
 class _CleanLines(logging.Formatter):
-    """Lines of the log, tracebacks among them, in which nobody can forge another one."""
+    """Log lines without control characters, so that data cannot forge a line; tracebacks are indented."""
 
     def format(self, record: logging.LogRecord) -> str:
         first, *more = super().format(record).splitlines()
-        return "\n".join([clean(first), *(f"    {clean(line)}" for line in more[:MOST_LOGGED])])
+        return "\n".join([clean(first), *(f"    {clean(line)}" for line in more[:MAX_TRACEBACK_LINES])])
 
 
 def _log_with_time() -> None:
-    """What loops say when they fail goes where the watch speaks."""
+    """Log warnings to standard error, with the time of day."""
     handler = logging.StreamHandler()
     handler.setFormatter(_CleanLines("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

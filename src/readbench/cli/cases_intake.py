@@ -1,4 +1,4 @@
-"""`readbench cases add`, `normals`, `import`, `export`, `warm`, `demo` and `bench`: what comes into a library."""
+"""`readbench cases init`, `add`, `normals`, `import`, `export` and `optimise`."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from readbench.cli.options import (
     Zone,
     open_library,
     output,
+    parse_context,
     roles,
     say,
-    told_context,
     workers,
 )
 from readbench.cli.progress import Terminal
@@ -51,30 +51,30 @@ if TYPE_CHECKING:
     from readbench.engine.window_tables import Roles
     from readbench.engine.windows import WindowSet
 
-NEW = 5
-"""Windows that a demo leaves beside the library."""
-MOST_ODD = 5
-"""Cases on their way in of which is said what is odd."""
+DEMO_QUERIES = 5
+"""Windows that a demo writes as CSV, to search for."""
+MAX_LISTED_ODDITIES = 5
+"""Added cases whose oddities are printed."""
 
 
 def add_command(
     where: Where,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="CSV, Excel, Parquet or NPZ.", show_default=False)
+        list[Path], typer.Argument(metavar="FILE...", help="CSV, Excel, Parquet or NPZ files.", show_default=False)
     ],
     *,
-    label: Annotated[str, typer.Option(help="What it was; leave out where nobody knows.")] = "",
-    notes: Annotated[str, typer.Option(help="What was found and done.")] = "",
+    label: Annotated[str, typer.Option(help="Fault type; leave out where it is unknown.")] = "",
+    notes: Annotated[str, typer.Option(help="Notes on cause and repair.")] = "",
     tag: Tags = None,
-    link: Annotated[list[str] | None, typer.Option("--link", help="Address of an attachment.")] = None,
+    link: Annotated[list[str] | None, typer.Option("--link", help="URL of an attachment; repeatable.")] = None,
     asset: Asset = "",
-    group: Annotated[str, typer.Option(help="The recording it comes from.")] = "",
-    name: Annotated[str, typer.Option(help="Name of the case.", show_default="made up")] = "",
+    group: Annotated[str, typer.Option(help="Recording that the window was cut from.")] = "",
+    name: Annotated[str, typer.Option(help="Name of the case.", show_default="generated")] = "",
     time: Time = "",
     zone: Zone = "",
     case: CaseColumn = "",
-    label_column: Annotated[str, typer.Option(help="Column of the fault of each case.")] = "",
-    asset_column: Annotated[str, typer.Option(help="Column of the asset of each case.")] = "",
+    label_column: Annotated[str, typer.Option(help="Column with the fault type of each case.")] = "",
+    asset_column: Annotated[str, typer.Option(help="Column with the asset of each case.")] = "",
     channels: Channels = "",
     first: First = "",
     last: Last = "",
@@ -86,7 +86,8 @@ def add_command(
     incidents: Annotated[
         Path | None,
         typer.Option(
-            help="A list of incidents, `start,end,label,asset,note`: the files are recordings, each row a case."
+            help="Table with columns start,end,label,asset,note: each row cuts one case out of the files, which are"
+            " recordings."
         ),
     ] = None,
     executor: Workers = None,
@@ -94,12 +95,12 @@ def add_command(
     address: Address = None,
     gpus: Gpus = 0,
     method: Annotated[
-        str, typer.Option("--method", "--methods", help="The method to encode for, with `--executor`.")
+        str, typer.Option("--method", "--methods", help="Method to encode for, with --executor.")
     ] = LIBRARY_METHOD,
 ) -> None:
-    """Add the case in each file, with `--case` one for each name in that column, with `--incidents` one for each row.
+    """Add one case per file; with `--case` one per name in that column, with `--incidents` one per row of the table.
 
-    Without a list, all of them come in, in the order given, or none. With `--executor`, files are read there, too.
+    Without `--incidents`, either all cases are added or none. With `--executor`, files are read there, too.
     Example: `readbench cases add plant pump.csv --time t --onset 14:02 --fact speed=29.5 --label leak --notes "Seal."`
     """
     from readbench.cases import describe_still, encode_cases, join_windows, read_files
@@ -107,7 +108,7 @@ def add_command(
 
     if incidents is not None:
         columns = roles(time, "", channels, asset=asset_column, zone=zone)
-        told_beside = (
+        case_options = (
             label,
             notes,
             asset,
@@ -123,16 +124,14 @@ def add_command(
             rate,
             fact,
         )
-        if any(told_beside):
-            raise UsageError(
-                "With --incidents, what is known of each case stands in the list. Leave other options out."
-            )
+        if any(case_options):
+            raise UsageError("With --incidents, the table describes each case. Leave out the options that do.")
         _add_incidents(where, incidents, files, columns)
         return
     columns = roles(time, case, channels, label=label_column, asset=asset_column, onset=onset_column, zone=zone)
-    told = told_context(onset, before, rate, fact)
+    told = parse_context(onset, before, rate, fact)
     if before is not None and len(files) > 1:
-        raise UsageError(f"--before is for one file; got {len(files)}.")
+        raise UsageError(f"--before applies to one file. Got {len(files)}.")
     given = {"label": label, "notes": notes, "asset": asset, "group": group, "id": name}
     lists = {"tags": tuple(tag or ()), "links": tuple(link or ())}
     update = {key: value for key, value in given.items() if value} | lists
@@ -140,14 +139,14 @@ def add_command(
         parts = read_files(files, columns, (first, last), each or map, told)
         facts = [fact.model_copy(update=update) for part in parts for fact in _facts(part, named=bool(columns.case))]
         if name and len(facts) > 1:
-            raise UsageError(f"{', '.join(map(str, files[:3]))}: {len(facts)} cases, and --name is for one.")
+            raise UsageError(f"{', '.join(map(str, files[:3]))}: {len(facts)} cases. --name applies to one.")
         library = open_library(where)
         windows = join_windows([part.windows for part in parts])
         odd = library.check_many(windows, exact=False)
         with Terminal() as progress:
             names = library.add(windows, facts, progress=progress)
         say(f"added {names[0]}" if len(names) == 1 else f"added {len(names)} cases")
-        say_odd(names, odd)
+        _print_oddities(names, odd)
         for remark in dict.fromkeys([*(remark for part in parts for remark in part.remarks), *describe_still(windows)]):
             say(remark)
         if each:
@@ -157,7 +156,7 @@ def add_command(
 
 
 def _add_incidents(where: str, incidents: Path, recordings: list[Path], columns: Roles) -> None:
-    """Add the cases of a list, and say what became of each row."""
+    """Add one case per row of the table; print the rows that failed, with the reason."""
     from readbench.cases import add_incidents
 
     with Terminal() as progress:
@@ -165,20 +164,20 @@ def _add_incidents(where: str, incidents: Path, recordings: list[Path], columns:
     for row, reason in report.failed:
         say(f"{incidents}, row {row}: {reason}")
     say(f"added {len(report.added)} cases; {len(report.known)} were here already; {len(report.failed)} rows failed")
-    say_odd(list(report.added), list(report.odd))
+    _print_oddities(list(report.added), list(report.odd))
     for remark in report.remarks:
         say(remark)
     if report.failed and not report.added and not report.known:
-        raise DataError(f"{incidents}: no row could be used.")
+        raise DataError(f"{incidents}: every row failed, for the reasons above.")
 
 
-def say_odd(names: list[str], odd: list[tuple[Remark, ...]]) -> None:
-    """Say what is odd about the first few windows that came in, and of how many more something is."""
+def _print_oddities(names: list[str], odd: list[tuple[Remark, ...]]) -> None:
+    """Print what is odd about the first few added windows, and how many more are odd."""
     strange = [(name, remarks) for name, remarks in zip(names, odd, strict=True) if remarks]
-    for name, remarks in strange[:MOST_ODD]:
+    for name, remarks in strange[:MAX_LISTED_ODDITIES]:
         say(f"{name}: {' '.join(remark.words for remark in remarks)}")
-    if len(strange) > MOST_ODD:
-        say(f"{len(strange) - MOST_ODD} more are odd; readbench cases check LIBRARY CASE says how")
+    if len(strange) > MAX_LISTED_ODDITIES:
+        say(f"{len(strange) - MAX_LISTED_ODDITIES} more are odd; see readbench cases check LIBRARY CASE")
 
 
 def normals_command(
@@ -193,15 +192,17 @@ def normals_command(
     last: Last = "",
     rate: Rate = None,
     fact: KnownFacts = None,
-    length: Annotated[int, typer.Option(min=0, help="Cut the recording into windows of so many rows.")] = 0,
+    length: Annotated[
+        int, typer.Option(min=0, help="Cut the recording into windows of this many rows; 0 keeps it whole.")
+    ] = 0,
 ) -> None:
-    """Show the library what normal looks like.
+    """Add windows of normal operation, against which departures are measured.
 
     Example: `readbench cases normals plant quiet-week.csv --time t --length 256 --asset "pump 2"`
     """
     from readbench.cases import read_recording
 
-    told = told_context("", None, rate, fact)
+    told = parse_context("", None, rate, fact)
     read = read_recording(file, roles(time, case, channels), (first, last), told=told)
     with Terminal() as progress:
         names = open_library(where, progress=progress).add_normals(_cut(read.windows, length), asset or None)
@@ -211,13 +212,13 @@ def normals_command(
 
 
 def _facts(read: ReadRecording, *, named: bool) -> list[Case]:
-    """What a file says of its cases; the name of a file is no name of a case."""
+    """Facts of the cases in a file; without a case column, the file name is not taken as the case name."""
     facts = read.facts()
     return facts if named or len(facts) > 1 else [fact.model_copy(update={"id": "", "group": ""}) for fact in facts]
 
 
 def _cut(windows: WindowSet, length: int) -> WindowSet:
-    """Recordings cut into windows of `length` steps; what is left over at the end is dropped."""
+    """Cut recordings into windows of `length` steps; a shorter rest at the end is dropped."""
     from readbench.engine.windows import WindowSet
 
     if not length:
@@ -228,7 +229,7 @@ def _cut(windows: WindowSet, length: int) -> WindowSet:
         for start in range(0, int(windows.lengths[i]) - length + 1, length)
     ]
     if not pieces:
-        raise UsageError(f"No recording is as long as {length} rows.")
+        raise UsageError(f"Every recording is shorter than --length {length} rows. Give a smaller length.")
     return WindowSet.from_arrays(
         [values for values, _ in pieces],
         channels=[windows.channels(i) for _, i in pieces],
@@ -241,9 +242,9 @@ def export_command(
     where: Where,
     file: Annotated[Path, typer.Argument(help="Parquet file to write.")],
     *,
-    history: Annotated[bool, typer.Option("--history", help="All changes, too, not only the state now.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="Include the history of changes.")] = False,
 ) -> None:
-    """Write the whole library into one Parquet file.
+    """Write all cases and normal windows of a library into one Parquet file.
 
     Example: `readbench cases export plant backup.parquet --history`
     """
@@ -252,8 +253,10 @@ def export_command(
     say(f"wrote {export_library(open_library(where), file, history=history)} windows into {file}")
 
 
-def import_command(where: Where, file: Annotated[Path, typer.Argument(help="Parquet or NPZ file of windows.")]) -> None:
-    """Add all cases and normal windows of a file that `export` wrote; one with a history goes into an empty library."""
+def import_command(
+    where: Where, file: Annotated[Path, typer.Argument(help="Parquet or NPZ file that `export` wrote.")]
+) -> None:
+    """Add the cases and normal windows of an exported file; one with a history needs an empty library."""
     from readbench.cases import import_library
 
     say(f"added {import_library(open_library(where), file)} windows")
@@ -264,7 +267,7 @@ def optimise_command(
     where: Where,
     *,
     warm: Annotated[
-        bool, typer.Option("--warm", help="Also encode cases ahead of the first search: those it needs.")
+        bool, typer.Option("--warm", help="Also encode the cases that a search needs, so that the first one is fast.")
     ] = False,
     method: Method = LIBRARY_METHOD,
     executor: Workers = None,
@@ -272,7 +275,7 @@ def optimise_command(
     address: Address = None,
     gpus: Gpus = 0,
 ) -> None:
-    """Merge small files and index the windows; nothing that can be read changes.
+    """Merge small files and index the windows; the contents stay the same.
 
     Example: `readbench cases optimise plant --warm --executor processes --jobs 8`
     """
@@ -300,17 +303,18 @@ def init_command(
     where: Where,
     *,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Fill it with simulated or real cases, and write new windows to ask about.")
+        bool, typer.Option("--demo", help="Fill it with cases of a dataset, and write windows to search for.")
     ] = False,
     datasets: Annotated[
-        str, typer.Option("--datasets", "--dataset", help="With --demo, a dataset: its train side becomes the library.")
+        str,
+        typer.Option("--datasets", "--dataset", help="With --demo: dataset whose training side becomes the library."),
     ] = "sim_tanks",
-    cases: Annotated[int, typer.Option(min=1, help="With --demo, most cases.")] = 60,
-    normals: Annotated[int, typer.Option(min=0, help="With --demo, most normal windows.")] = 60,
-    new: Annotated[Path, typer.Option(help="With --demo, folder for windows of the test side, as CSV.")] = Path("new"),
+    cases: Annotated[int, typer.Option(min=1, help="With --demo: largest number of cases.")] = 60,
+    normals: Annotated[int, typer.Option(min=0, help="With --demo: largest number of normal windows.")] = 60,
+    new: Annotated[Path, typer.Option(help="With --demo: folder for windows of the test side, as CSV.")] = Path("new"),
     root: Root = None,
 ) -> None:
-    """Make an empty library, or a demo of one.
+    """Create an empty library, or with `--demo` one filled from a dataset.
 
     Example: `readbench cases init plant`, or `readbench cases init plant --demo --datasets sim_tanks --cases 60`
     """
@@ -326,7 +330,7 @@ def init_command(
 
 
 def fill_demo(where: str, dataset: str, cases: int, normals: int, new: Path, root: Path | None) -> None:
-    """Make a library of simulated or real cases, and new windows to ask it about."""
+    """Create a library from the training side of a dataset, and write windows of its test side as CSV."""
     from readbench.benchmark.protocol import Composition, load_task
     from readbench.cases import Library, facts_of
 
@@ -351,7 +355,7 @@ def fill_demo(where: str, dataset: str, cases: int, normals: int, new: Path, roo
 
 @contextmanager
 def whole_library(where: str) -> Iterator[None]:
-    """A library in a new folder is made in this block whole or not at all; one elsewhere, or beside files, stays."""
+    """Delete the folder of a new library if the block fails; a folder that held files before is kept."""
     folder = Path(where)
     fresh = "://" not in where and not (folder.exists() and (not folder.is_dir() or any(folder.iterdir())))
     try:
@@ -363,13 +367,13 @@ def whole_library(where: str) -> Iterator[None]:
 
 
 def write_new(task: Task, folder: Path) -> dict[str, dict[str, str]]:
-    """A window of each of the first faults of the test side as CSV, and what they are as JSON."""
+    """Write one test window per fault type as CSV, for the first few types, and their fault types as JSON."""
     import numpy as np
 
     folder.mkdir(parents=True, exist_ok=True)
     _, first = np.unique(task.queries.labels, return_index=True)
     truths = {}
-    for number, i in enumerate(np.sort(first)[:NEW].tolist(), start=1):
+    for number, i in enumerate(np.sort(first)[:DEMO_QUERIES].tolist(), start=1):
         name = f"{number}.csv"
         write_csv(task.queries[i : i + 1], folder / name)
         fault, asset = task.queries.classes[task.queries.labels[i]], str(task.queries.assets[i])
@@ -379,7 +383,7 @@ def write_new(task: Task, folder: Path) -> dict[str, dict[str, str]]:
 
 
 def write_csv(window: WindowSet, path: Path) -> None:
-    """One window as a table: a row per step, a column per channel; steps are in seconds where the rate is known."""
+    """Write one window as CSV: a row per step, a column per channel; steps in seconds where the rate is known."""
     import numpy as np
 
     header = ",".join(["step", *(f'"{name}"' for name in window.channels(0))])

@@ -1,4 +1,4 @@
-"""Every declared question to the case library as a command, and how answers are printed."""
+"""Commands built from the questions declared in `readbench.cases`, and printing of their answers."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from readbench.cli.options import (
     Zone,
     open_library,
     output,
+    parse_context,
     roles,
     say,
-    told_context,
 )
 from readbench.cli.progress import Terminal
 from readbench.errors import UsageError
@@ -44,9 +44,12 @@ if TYPE_CHECKING:
     from readbench.cases import Answer, ReadRecording, ToldContext
     from readbench.engine.window_tables import Roles
 
-MOST_FAULTS = 5
+MAX_LISTED_FAULTS = 5
 WINDOW_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "asset": (Annotated[str, typer.Option(help="Asset of the window in the file: its normals are the measure.")], ""),
+    "asset": (
+        Annotated[str, typer.Option(help="Asset of the window in the file, compared with the asset's normal windows.")],
+        "",
+    ),
     "time": (Time, ""),
     "zone": (Zone, ""),
     "channels": (Channels, ""),
@@ -58,20 +61,18 @@ WINDOW_OPTIONS: dict[str, tuple[Any, Any]] = {
     "rate": (Rate, None),
     "fact": (KnownFacts, None),
 }
-"""How a window is cut from a file, and what is told of it beside: options and their defaults."""
-
-
-REVIEWS = ("next", "doubtful", "overview", "separation")
-"""Questions that `review` asks."""
-LISTS = ("find", "stats")
-"""Questions that `list` asks."""
+"""Options that select and describe a window in a file, with their defaults."""
+REVIEW_QUESTIONS = ("next", "doubtful", "overview", "separation")
+"""Questions answered by `cases review`."""
+LIST_QUESTIONS = ("find", "stats")
+"""Questions answered by `cases list`."""
 
 
 def add_questions(app: typer.Typer) -> None:
-    """Give a command line all declared questions; those about cases to look at are asked by one command."""
+    """Add a command per declared question; `review` and `list` answer several each."""
     app.command("review")(review_command)
     for question in QUESTIONS.values():
-        if question.name in (*REVIEWS, *LISTS):
+        if question.name in (*REVIEW_QUESTIONS, *LIST_QUESTIONS):
             continue
         build = build_check if question.name == "check" else build_command
         app.command(question.name)(build(question))
@@ -81,18 +82,26 @@ def review_command(
     where: Where,
     what: Annotated[
         Literal["next", "doubtful", "overview", "separation"],
-        typer.Option(help="Open cases to label next, doubtful labels, a map of faults, or whether likeness separates."),
+        typer.Option(
+            help="next: open cases to label first; doubtful: labels that are likely wrong; overview: map of the faults;"
+            " separation: how well evidence tells same from different faults."
+        ),
     ] = "next",
     k: Annotated[
-        int | None, typer.Option("-k", "--k", help="Of next and doubtful, how many.", show_default=False)
+        int | None, typer.Option("-k", "--k", help="For next and doubtful: number of cases.", show_default=False)
     ] = None,
     method: Annotated[
-        str | None, typer.Option("--method", "--methods", help="Of next and doubtful.", show_default=LIBRARY_METHOD)
+        str | None,
+        typer.Option(
+            "--method", "--methods", help="For next and doubtful: retrieval method.", show_default=LIBRARY_METHOD
+        ),
     ] = None,
-    pairs: Annotated[int | None, typer.Option(help="Of separation, how many pairs.", show_default=False)] = None,
+    pairs: Annotated[
+        int | None, typer.Option(help="For separation: number of pairs of each kind.", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Which cases should a person look at?
+    """List the cases that a person should review.
 
     Example: `readbench cases review plant --what doubtful -k 5`
     """
@@ -102,21 +111,21 @@ def review_command(
         if name not in question.parameters:
             raise UsageError(f"{'-k' if name == 'k' else f'--{name}'} does not apply to --what {what}. Leave it out.")
         question.parameters[name].declared.check(what, value)
-    asked = {name: own.declared.default for name, own in question.parameters.items()} | given
+    asked = {name: parameter.declared.default for name, parameter in question.parameters.items()} | given
     with Terminal() as progress:
         answer = question(open_library(where, progress=progress), **asked)
     print_answer(answer, question.show(answer), as_json)
 
 
 def build_command(question: Question[Any]) -> Callable[..., None]:
-    """The command of a question: what it needs are arguments, what has a default are options."""
+    """The command of a question: required parameters are arguments, the others options."""
 
     def ask(where: str, *, as_json: bool, figure: Path | None = None, **given: Any) -> None:  # noqa: ANN401
         if figure:
             from readbench.common.plots import check_figure_name, save
 
             check_figure_name(figure)
-        asked = {own.name: _read_parameter(own, given) for own in question.parameters.values()}
+        asked = {parameter.name: _read_parameter(parameter, given) for parameter in question.parameters.values()}
         with Terminal() as progress:
             answer = question(open_library(where, progress=progress), **asked)
         if figure and question.draw:
@@ -130,7 +139,7 @@ def build_command(question: Question[Any]) -> Callable[..., None]:
 
 
 def build_check(question: Question[Any]) -> Callable[..., None]:
-    """The command that checks a window, or without one the library itself."""
+    """The command that checks a window, or the library if no window is given."""
     ask: Any = build_command(question)
 
     def check(where: str, *, window: str, repair: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401
@@ -138,22 +147,24 @@ def build_check(question: Question[Any]) -> Callable[..., None]:
             _check_library(where, repair, as_json)
             return
         if repair:
-            raise UsageError("--repair is for a library: give no window beside it.")
+            raise UsageError("--repair applies to a library. Leave the window out.")
         ask(where, window=window, as_json=as_json, **given)
 
     command: Any = check
-    own = dict(signature(ask).parameters)
-    own["window"] = own["window"].replace(
-        annotation=Annotated[str, typer.Argument(help="A file, or the name of a case; none to check the library.")],
+    parameters = dict(signature(ask).parameters)
+    parameters["window"] = parameters["window"].replace(
+        annotation=Annotated[str, typer.Argument(help="File or case name; leave out to check the library.")],
         default="",
     )
-    repair = Annotated[bool, typer.Option("--repair", help="Of a library: rebuild what can be; stop services first.")]
-    own["repair"] = Parameter("repair", Parameter.KEYWORD_ONLY, annotation=repair, default=False)
-    command.__signature__ = Signature(list(own.values()))
+    repair = Annotated[
+        bool, typer.Option("--repair", help="Rebuild damaged parts of the library; stop services first.")
+    ]
+    parameters["repair"] = Parameter("repair", Parameter.KEYWORD_ONLY, annotation=repair, default=False)
+    command.__signature__ = Signature(list(parameters.values()))
     command.__doc__ = "\n\n".join(
         (
             question.summary,
-            "Without a window: whether the library's files and what they hold are as they were written.",
+            "Without a window: compare the library's files and contents with their checksums.",
             *([question.example] if question.example else []),
         )
     )
@@ -161,27 +172,27 @@ def build_check(question: Question[Any]) -> Callable[..., None]:
 
 
 def _check_library(where: str, repair: bool, as_json: bool) -> None:
-    """Say what is damaged in a library, and fail where that is left so."""
+    """Print the damage found in a library; exit with 1 if any is left."""
     from readbench.cases import check_library
 
     with Terminal() as progress:
         checked = check_library(where, repair=repair, progress=progress)
-    left = [own for own in checked.findings if not own.done]
+    left = [finding for finding in checked.findings if not finding.done]
     if as_json:
         print(json.dumps(asdict(checked), indent=1))  # noqa: T201 - this is the output
     else:
-        for own in checked.findings:
-            say(f"{own.what} {own.done}".strip())
+        for finding in checked.findings:
+            say(f"{finding.what} {finding.done}".strip())
         say(
-            f"{checked.changes} rows of the journal, {checked.windows} windows, {checked.contexts} contexts and"
-            f" {checked.vectors} vectors were looked at; {len(checked.findings)} are damaged, {len(left)} left so"
+            f"checked {checked.changes} rows of the journal, {checked.windows} windows, {checked.contexts} contexts and"
+            f" {checked.vectors} vectors; {len(checked.findings)} are damaged, {len(left)} not repaired"
         )
     if left:
         raise typer.Exit(1)
 
 
 def read_window(window: str, roles: Roles, interval: tuple[str, str], told: ToldContext) -> ReadRecording | str:
-    """The window in a file, with what is told of it; or the name of a case."""
+    """Read the window in a file, with its context; any other text is returned as the name of a case."""
     from readbench.cases import read_recording
 
     if not Path(window).is_file():
@@ -194,11 +205,11 @@ def read_window(window: str, roles: Roles, interval: tuple[str, str], told: Told
 
 
 def print_answer(answer: Any, shown: Shown, as_json: bool) -> None:  # noqa: ANN401 - a model, or a list of them
-    """Print an answer: JSON for programs, sentences and tables for people."""
+    """Print an answer as JSON, or as sentences and tables."""
     if not as_json:
         print_shown(shown)
     elif isinstance(answer, list):
-        print(json.dumps([own.model_dump(mode="json") for own in answer], indent=1))  # noqa: T201 - this is the output
+        print(json.dumps([item.model_dump(mode="json") for item in answer], indent=1))  # noqa: T201 - this is the output
     else:
         print(answer.model_dump_json(indent=1))  # noqa: T201 - this is the output
 
@@ -217,7 +228,7 @@ def print_shown(shown: Shown) -> None:
 
 
 def add_column(shown: Shown, name: str, texts: Sequence[str]) -> Shown:
-    """A table of one part with a further column, unless that says nothing."""
+    """Append a column to the table in `shown`; unchanged where all texts are empty."""
     if not any(texts):
         return shown
     sheet = next(part for part in shown if isinstance(part, Sheet))
@@ -225,12 +236,12 @@ def add_column(shown: Shown, name: str, texts: Sequence[str]) -> Shown:
 
 
 def show_answer(answer: Answer) -> Shown:
-    """What is odd about a window, what it may be, the cases like it by fault type, what the reader must know."""
+    """Oddities of the window, probable fault types, similar cases by fault type, and remarks."""
     from readbench.cases import NORMAL_OPERATION, UNLIKE, describe_oddities, format_time, shorten_note
 
     special = UNLIKE, NORMAL_OPERATION
-    listed = [own for place, own in enumerate(answer.faults) if place < MOST_FAULTS or own.label in special]
-    options = [(own.label, f"{own.probability:.0%}", "yes" if own.possible else "") for own in listed]
+    listed = [fault for place, fault in enumerate(answer.faults) if place < MAX_LISTED_FAULTS or fault.label in special]
+    options = [(fault.label, f"{fault.probability:.0%}", "yes" if fault.possible else "") for fault in listed]
     rows = []
     for group in answer.groups:
         share = "" if group.probability is None else f"{group.probability:.0%}"
@@ -240,8 +251,8 @@ def show_answer(answer: Answer) -> Shown:
             rows.append((*head, str(hit.place), hit.case.id, *facts))
     return [
         *describe_oddities(answer.plausibility, judgeable=answer.judgeable),
-        *([Sheet(("What it may be", "Probability", "Cannot be ruled out"), options)] if options else []),
-        Sheet(("Cases of", "Belief", "Place", "Case", "Asset", "When", "Notes"), rows),
+        *([Sheet(("Fault", "Probability", "Cannot be ruled out"), options)] if options else []),
+        Sheet(("Fault", "Probability", "Rank", "Case", "Asset", "When", "Notes"), rows),
         *answer.remarks,
         f"method {answer.method}; change {answer.change}",
     ]
@@ -250,42 +261,46 @@ def show_answer(answer: Answer) -> Shown:
 def _command_parameters(question: Question[Any]) -> list[Parameter]:
     hints: dict[str, tuple[Any, Any]] = {"where": (Where, Parameter.empty)}
     parameters = question.parameters.values()
-    for own in sorted(parameters, key=lambda own: (own.given_by is not GivenBy.WINDOW, not own.required)):
-        hints[own.name] = _hint(own), Parameter.empty if own.required else own.declared.default
-        if own.given_by is GivenBy.WINDOW:
+    for parameter in sorted(
+        parameters, key=lambda parameter: (parameter.given_by is not GivenBy.WINDOW, not parameter.required)
+    ):
+        hints[parameter.name] = _hint(parameter), Parameter.empty if parameter.required else parameter.declared.default
+        if parameter.given_by is GivenBy.WINDOW:
             hints |= WINDOW_OPTIONS
     if question.draw:
-        hints["figure"] = Annotated[Path | None, typer.Option(help="Draw it: PNG, SVG or PDF.")], None
+        hints["figure"] = Annotated[Path | None, typer.Option(help="Also save a figure: PNG, SVG or PDF file.")], None
     hints["as_json"] = Json, False
-    return [Parameter(n, Parameter.KEYWORD_ONLY, annotation=hint, default=own) for n, (hint, own) in hints.items()]
+    return [
+        Parameter(n, Parameter.KEYWORD_ONLY, annotation=hint, default=default) for n, (hint, default) in hints.items()
+    ]
 
 
-def _hint(own: QuestionParameter) -> Any:  # noqa: ANN401 - a type with what typer needs
-    if own.given_by is GivenBy.WINDOW:
-        return Annotated[str, typer.Argument(help="A file, or the name of a case.", show_default=False)]
-    if own.given_by is GivenBy.METHOD:
+def _hint(parameter: QuestionParameter) -> Any:  # noqa: ANN401 - a type with what typer needs
+    if parameter.given_by is GivenBy.WINDOW:
+        return Annotated[str, typer.Argument(help="File or case name.", show_default=False)]
+    if parameter.given_by is GivenBy.METHOD:
         return Method
-    interval = own.declared.interval
+    interval = parameter.declared.interval
     ends = (interval.low, interval.high) if interval else (-math.inf, math.inf)
-    least, most = (own.declared.kind(end) if math.isfinite(end) else None for end in ends)
-    if own.required:
-        return Annotated[own.hint, typer.Argument(help=own.help, min=least, max=most, show_default=False)]
-    flags = (f"-{own.name}",) if len(own.name) == 1 else ()
-    return Annotated[own.hint, typer.Option(*flags, help=own.help, min=least, max=most)]
+    least, most = (parameter.declared.kind(end) if math.isfinite(end) else None for end in ends)
+    if parameter.required:
+        return Annotated[parameter.hint, typer.Argument(help=parameter.help, min=least, max=most, show_default=False)]
+    flags = (f"-{parameter.name}",) if len(parameter.name) == 1 else ()
+    return Annotated[parameter.hint, typer.Option(*flags, help=parameter.help, min=least, max=most)]
 
 
-def _read_parameter(own: QuestionParameter, given: dict[str, Any]) -> Any:  # noqa: ANN401 - as the question declares it
-    if own.given_by is not GivenBy.WINDOW:
-        return given[own.name]
+def _read_parameter(parameter: QuestionParameter, given: dict[str, Any]) -> Any:  # noqa: ANN401 - as the question declares it
+    if parameter.given_by is not GivenBy.WINDOW:
+        return given[parameter.name]
     interval = given["first"], given["last"]
     columns = roles(given["time"], "", given["channels"], onset=given["onset_column"], zone=given["zone"])
-    told = told_context(given["onset"], given["before"], given["rate"], given["fact"])
-    window = read_window(given[own.name], columns, interval, told)
-    return window if isinstance(window, str) or not given["asset"] else _of_asset(window, given["asset"])
+    told = parse_context(given["onset"], given["before"], given["rate"], given["fact"])
+    window = read_window(given[parameter.name], columns, interval, told)
+    return window if isinstance(window, str) or not given["asset"] else _set_asset(window, given["asset"])
 
 
-def _of_asset(read: ReadRecording, asset: str) -> ReadRecording:
-    """The windows as those of an asset."""
+def _set_asset(read: ReadRecording, asset: str) -> ReadRecording:
+    """The recording with its asset replaced."""
     from readbench.engine.windows import strings
 
     count = len(read.windows)

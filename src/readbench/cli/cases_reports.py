@@ -1,4 +1,4 @@
-"""`readbench cases backtest` and `report`: what a library would have said of its own history, and a case on paper."""
+"""`readbench cases backtest` and `report`: a replay of the resolved cases, and the report of one case."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from readbench.cli.options import LIBRARY_METHOD, AsOf, Json, Method, Name, Wher
 from readbench.cli.progress import Terminal
 
 Out = Annotated[
-    Path | None, typer.Option("--out", help="HTML or, by its ending, PDF file; PDF needs Chromium.", show_default=False)
+    Path | None, typer.Option("--out", help="File to write, .html or .pdf; PDF needs Chromium.", show_default=False)
 ]
-Minutes = Annotated[float, typer.Option(min=0, help="Minutes of an engineer; assumed, for the time that is saved.")]
+Minutes = Annotated[float, typer.Option(min=0, help="Assumed minutes of an engineer, for the estimate of time saved.")]
 
 
 def backtest_command(  # noqa: PLR0917 - typer reads options from the signature
     where: Where,
     method: Method = LIBRARY_METHOD,
-    first: Annotated[int, typer.Option(min=2, help="Resolved cases to know before one is asked about.")] = 10,
+    first: Annotated[
+        int, typer.Option(min=2, help="Number of resolved cases in the library before the first is tested.")
+    ] = 10,
     unaided: Minutes = 60.0,
     aided: Minutes = 10.0,
     misled: Minutes = 20.0,
@@ -30,10 +32,10 @@ def backtest_command(  # noqa: PLR0917 - typer reads options from the signature
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """Replay the resolved cases in time order, each asked of those before it: would the library have helped?
+    """Back-test the library: search for each resolved case among those before it.
 
-    Prints stated and realised precision, coverage, calls of new faults, and the time saved by the assumptions
-    `--unaided` (to find a cause alone), `--aided` (to check a right answer) and `--misled` (lost to a wrong one).
+    Prints stated and realised precision, coverage, detection of new faults, and the time saved, assuming `--unaided`
+    minutes to find a cause alone, `--aided` to check a right answer and `--misled` lost to a wrong one.
     Example: `readbench cases backtest plant --unaided 90 --out backtest.html`
     """
     from readbench.cases import Assumptions, list_backtest, replay_history, report_backtest, write_page
@@ -61,11 +63,11 @@ def report_command(
     out: Out = None,
     method: Method = LIBRARY_METHOD,
     address: Annotated[
-        str, typer.Option(help="Address of the library's service: cases and comparisons become links.")
+        str, typer.Option(help="URL of the library's service, for links to cases and comparisons.")
     ] = "",
     as_of: AsOf = None,
 ) -> None:
-    """Write a case as one page for its ticket: what it may be, cases like it, evidence, signals, remarks.
+    """Write a one-page report of a case: probable faults, similar cases, evidence, signals, remarks.
 
     Example: `readbench cases report plant case-12ab --out case-12ab.pdf`
     """

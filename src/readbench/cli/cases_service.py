@@ -1,4 +1,4 @@
-"""`readbench cases serve`, `mcp` and `key`: the library for a team, a browser and agents; and a demo of it."""
+"""`readbench cases serve`, `mcp` and `key`: the HTTP service, the server for agents, API keys, and the demo library."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from readbench.cases import Sheet
+from readbench.cli.cases_connect import SourcesOption
 from readbench.cli.cases_intake import write_csv
-from readbench.cli.options import LIBRARY_METHOD, Method, Where, open_library, output
+from readbench.cli.cases_questions import print_shown
+from readbench.cli.former import refuse_others
+from readbench.cli.options import LIBRARY_METHOD, Method, Where, open_library, say
 from readbench.cli.progress import Terminal
 from readbench.common.files import cache_root
 from readbench.common.progress import SILENT, Progress, during
@@ -26,16 +27,15 @@ if TYPE_CHECKING:
     from readbench.cases.server import KeyFile
     from readbench.engine.windows import WindowSet
 
-SOURCE = "sim_tanks(difficulty=0.5)"
-CASES = 160
-OPEN = 6
-NORMALS = 400
-FIRST_S = 1_735_689_600.0
-"""The first case, as seconds since 1970; the others follow in a day or two each."""
-LAST_S = FIRST_S + 86400 * 300
-"""The first of the open cases."""
+DEMO_DATASET = "sim_tanks(difficulty=0.5)"
+DEMO_CASES = 160
+DEMO_OPEN_CASES = 6
+DEMO_NORMALS = 400
+FIRST_CASE_S = 1_735_689_600.0
+"""Time of the first resolved case, in seconds since 1970; the others follow every day or two."""
+FIRST_OPEN_CASE_S = FIRST_CASE_S + 86400 * 300
 SAMPLE = "sample.csv"
-NOTES = {
+DEMO_NOTES = {
     "leak in tank 1": "Water under tank 1. Drain fitting re-seated, new gasket.",
     "leak in tank 3": "Hairline crack at the weld of tank 3; patched, replacement ordered.",
     "pump 1 efficiency loss": "Impeller of pump 1 worn. Replaced; flow back to its curve.",
@@ -48,11 +48,9 @@ NOTES = {
 }
 KEYS = "keys.json"
 AUDIT = "audit.jsonl"
-keys_app = typer.Typer(help="Who may use a service: keys with a role.", no_args_is_help=True)
 KeyFileOption = Annotated[
-    Path | None, typer.Option("--keys", help="File of the keys.", show_default="keys.json in the library's folder")
+    Path | None, typer.Option("--keys", help="File with the keys.", show_default="keys.json in the library's folder")
 ]
-KeyName = Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is.", show_default=False)]
 
 
 def serve_command(
@@ -60,44 +58,54 @@ def serve_command(
         str, typer.Argument(metavar="[LIBRARY]", help="Folder or address of the library.", show_default=False)
     ] = "",
     *,
-    demo: Annotated[bool, typer.Option("--demo", help="Serve a library of simulated cases; makes it first.")] = False,
-    host: Annotated[str, typer.Option(help="Address to listen on; other than loopback only with keys.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free, and says which.")] = 8000,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Serve a demo library of simulated cases, created on first use.")
+    ] = False,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any other than loopback requires keys.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8000,
     keys: KeyFileOption = None,
     open_: Annotated[
         bool,
-        typer.Option("--open", help="Without keys: everybody on this machine may do everything, and nobody else."),
+        typer.Option("--open", help="Serve without keys: every user of this machine has all rights."),
     ] = False,
     audit: Annotated[
-        Path | None, typer.Option(help="File of the audit log.", show_default="audit.jsonl in the library's folder")
+        Path | None,
+        typer.Option(
+            help="File that the audit log is appended to.", show_default="audit.jsonl in the library's folder"
+        ),
     ] = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
             "--method",
             "--methods",
-            help="Methods that may be asked for, the default first.",
+            help="Method that clients may choose, the default first; repeatable.",
             show_default=LIBRARY_METHOD,
         ),
     ] = None,
-    certificate: Annotated[Path | None, typer.Option(help="PEM file, for TLS without a proxy.")] = None,
-    private_key: Annotated[Path | None, typer.Option(help="PEM file of the certificate's key.")] = None,
-    proxies: Annotated[str, typer.Option(help="Addresses of proxies whose headers are believed.")] = "127.0.0.1",
+    certificate: Annotated[
+        Path | None, typer.Option(help="PEM file with the TLS certificate, to serve HTTPS without a proxy.")
+    ] = None,
+    private_key: Annotated[Path | None, typer.Option(help="PEM file with the certificate's private key.")] = None,
+    proxies: Annotated[
+        str, typer.Option(help="Addresses of trusted proxies, whose X-Forwarded headers are used.")
+    ] = "127.0.0.1",
     max_mb: Annotated[int, typer.Option(min=1, help="Largest request in MiB.")] = 32,
     processes: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Processes that search; 0 searches in one.", show_default="one a processor, at most 4"
+            min=0, help="Search processes; 0 searches in the service's process.", show_default="one per core, at most 4"
         ),
     ] = None,
-    sources: Annotated[
-        Path | None, typer.Option(help="File of the sources.", show_default="sources.toml in the library's folder")
-    ] = None,
+    sources: SourcesOption = None,
     notices: Annotated[
-        Path | None, typer.Option(help="File of the notices.", show_default="notices.jsonl in the library's folder")
+        Path | None,
+        typer.Option(help="File with the notices of the watch.", show_default="notices.jsonl in the library's folder"),
     ] = None,
 ) -> None:
-    """Serve a library over HTTP: a page for people, JSON for programs. The demo needs no keys.
+    """Serve a library over HTTP, as web pages and a JSON API; the demo needs no keys.
 
     Example: `readbench cases serve --demo`, then open http://127.0.0.1:8000
     """
@@ -113,7 +121,7 @@ def serve_command(
     )
 
     if bool(where) == demo:
-        raise UsageError("Give a library, or --demo for one that is made up.")
+        raise UsageError("Give either a library or --demo.")
     folder = str(cache_root() / "demo-library") if demo else where
     place = Place(host, port, certificate, private_key, proxies)
     key_file = _choose_keys(folder, keys, open_=open_, demo=demo)
@@ -147,7 +155,7 @@ def serve_command(
 
 
 def _choose_keys(folder: str, keys: Path | None, *, open_: bool, demo: bool) -> KeyFile | None:
-    """The keys of a service; None only where somebody said so, and there are none: `--open`, or the demo."""
+    """Keys of the service; None for `--open` or the demo, where no key file exists."""
     from readbench.cases.server import KeyFile
 
     if not open_ and not (demo and keys is None):
@@ -162,18 +170,18 @@ def _choose_keys(folder: str, keys: Path | None, *, open_: bool, demo: bool) -> 
 def mcp_command(
     where: Where,
     *,
-    write: Annotated[bool, typer.Option("--write", help="Also let the agent add and label cases.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Allow the agent to add and label cases.")] = False,
     root: Annotated[
         list[Path] | None,
         typer.Option(
             "--root",
-            help="Folder whose recordings the agent may read, again for more.",
-            show_default="no files: the agent sends values",
+            help="Folder whose recordings the agent may read; repeatable.",
+            show_default="none: the agent sends values",
         ),
     ] = None,
     method: Method = LIBRARY_METHOD,
 ) -> None:
-    """Serve a library to an agent: the Model Context Protocol on standard input and output; read-only by default.
+    """Serve a library to an agent over the Model Context Protocol on standard input and output; read-only by default.
 
     Example: `readbench cases mcp plant --root recordings`
     """
@@ -184,69 +192,61 @@ def mcp_command(
     agent_server(open_library(where, background=True), method=method, writable=write, roots=roots).run("stdio")
 
 
-@keys_app.command("add")
-def add_key_command(
+def key_command(
+    ctx: typer.Context,
     where: Where,
-    name: KeyName,
-    role: Annotated[str, typer.Option(help="read, write or admin.")] = "read",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the key's owner.", show_default="all")] = "",
+    role: Annotated[str, typer.Option(help="Role: read, write or admin.")] = "read",
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Revoke the key; a running service refuses its next request.")
+    ] = False,
     keys: KeyFileOption = None,
 ) -> None:
-    """Make a key and print it, this once.
+    """Create a key and print it; it cannot be shown again. Without a name, list the names and roles of keys.
 
-    Example: `readbench cases key add plant "shift desk" --role write`
+    Example: `readbench cases key plant "shift desk" --role write`
     """
     from readbench.cases.server import KeyFile, Role
 
-    print(KeyFile(_beside(where, keys, KEYS)).add(name, Role.parse(role)))  # noqa: T201 - this is the output
-
-
-@keys_app.command("list")
-def list_keys_command(where: Where, keys: KeyFileOption = None) -> None:
-    """List keys: names and roles; the keys themselves are kept nowhere."""
-    from readbench.cases.server import KeyFile
-
-    table = Table("Name", "Role", "Made", box=SIMPLE_HEAD)
-    for key in KeyFile(_beside(where, keys, KEYS)).all():
-        made = datetime.fromtimestamp(key.made, UTC).strftime("%Y-%m-%d %H:%M")
-        table.add_row(escape(key.name), key.role, made)
-    output().print(table)
-
-
-@keys_app.command("revoke")
-def revoke_key_command(where: Where, name: KeyName, keys: KeyFileOption = None) -> None:
-    """End a key; a running service refuses it from the next request on."""
-    from readbench.cases.server import KeyFile
-
-    KeyFile(_beside(where, keys, KEYS)).revoke(name)
-    output().print(f"revoked {name}", highlight=False, markup=False)
+    file = KeyFile(_beside(where, keys, KEYS))
+    if not name:
+        refuse_others(ctx, "the list of keys", "where", "keys")
+        rows = [(own.name, own.role, f"{datetime.fromtimestamp(own.made, UTC):%Y-%m-%d %H:%M}") for own in file.all()]
+        print_shown([Sheet(("Name", "Role", "Made"), rows)])
+    elif remove:
+        refuse_others(ctx, "--remove", "where", "name", "remove", "keys")
+        file.revoke(name)
+        say(f"revoked {name}")
+    else:
+        print(file.add(name, Role.parse(role)))  # noqa: T201 - this is the output
 
 
 def _beside(where: str, given: Path | None, name: str) -> Path:
-    """The file that was named, or the one in the library's folder."""
+    """The given file, or the one in the library's folder."""
     if given is not None:
         return given
     if "://" in where:
-        raise UsageError(f"The library is in no folder: say where its {name} is kept, with --keys and --audit.")
+        raise UsageError(f"The library is in a database, not a folder. Say where to keep {name}: --keys and --audit.")
     return Path(where) / name
 
 
 def _require(package: str) -> None:
     if find_spec(package) is None:
-        raise UsageError("The service is an optional part. Install it: pip install 'readbench[service]'")
+        raise UsageError("The service is not installed. Install it: pip install 'readbench[service]'")
 
 
 def demo_library(where: Path, progress: Progress = SILENT) -> Library:
-    """The demo at a folder: opened where it is, made where it is not. All of its data are simulated."""
+    """Open the demo library in a folder; create it from simulated data if it does not exist."""
     from readbench.benchmark.protocol import Composition, load_task
     from readbench.cases import Library
 
     if (where / SAMPLE).is_file():
         return open_library(str(where), background=True)
-    settings = Composition(corpus_cap=CASES, query_cap=OPEN + 1)
+    settings = Composition(corpus_cap=DEMO_CASES, query_cap=DEMO_OPEN_CASES + 1)
     with during(progress, "simulating a plant"):
-        task = load_task(SOURCE, settings=settings)
+        task = load_task(DEMO_DATASET, settings=settings)
     library = Library.create(where, background=True)
-    library.add_normals(task.normals[:NORMALS])
+    library.add_normals(task.normals[:DEMO_NORMALS])
     library.add(task.corpus_at(0), _resolve(task), progress=progress)
     library.add(task.queries[1:], _leave_open(task.queries[1:]))
     _add_twin(library)
@@ -255,18 +255,18 @@ def demo_library(where: Path, progress: Progress = SILENT) -> Library:
 
 
 def _resolve(task: Task) -> list[Case]:
-    """What is known of the cases: every third one has notes."""
+    """Facts of the resolved cases; every third has notes."""
     import numpy as np
 
     from readbench.cases import facts_of
 
-    days = np.random.default_rng(0).uniform(0.5, 2.5, CASES).cumsum()
+    days = np.random.default_rng(0).uniform(0.5, 2.5, DEMO_CASES).cumsum()
     return [
         case.model_copy(
             update={
                 "id": f"T-{100 + number}",
-                "time": FIRST_S + 86400 * float(days[number % CASES]),
-                "notes": NOTES.get(case.label or "", "") if number % 3 == 0 else "",
+                "time": FIRST_CASE_S + 86400 * float(days[number % DEMO_CASES]),
+                "notes": DEMO_NOTES.get(case.label or "", "") if number % 3 == 0 else "",
             }
         )
         for number, case in enumerate(facts_of(task.corpus_at(0)))
@@ -274,10 +274,10 @@ def _resolve(task: Task) -> list[Case]:
 
 
 def _add_twin(library: Library) -> None:
-    """One incident that a second recorder kept too."""
+    """Add a near-duplicate: one incident as kept by a second recorder."""
     import numpy as np
 
-    first = library.cases()[CASES // 2]
+    first = library.cases()[DEMO_CASES // 2]
     values = library.window(first.id).values(0)
     noise = np.random.default_rng(1).normal(size=values.shape) * values.std(axis=1, keepdims=True)
     facts = first.model_dump(exclude={"changed"}) | {"id": f"{first.id}-b", "notes": "Kept by the second recorder."}
@@ -288,6 +288,6 @@ def _leave_open(windows: WindowSet) -> list[Case]:
     from readbench.cases import facts_of
 
     return [
-        case.model_copy(update={"id": f"T-{901 + number}", "label": None, "time": LAST_S + 3600.0 * number})
+        case.model_copy(update={"id": f"T-{901 + number}", "label": None, "time": FIRST_OPEN_CASE_S + 3600.0 * number})
         for number, case in enumerate(facts_of(windows))
     ]

@@ -1,4 +1,4 @@
-"""`readbench list`: methods, datasets, metrics, studies and suites, and whether they can run here."""
+"""`readbench list`: tables of methods, datasets, metrics, studies and suites."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ if TYPE_CHECKING:
     from readbench.engine.registry import Entry
 
 
-WHOLE = {
-    "ours": "Our best without labels: the small Sonde beside MiniRocket.",
-    "ours-dtw": "What Ours was: Sonde beside dynamic time warping.",
-    "ours-before": "The same, with the time before a window.",
-    "flagship": "Our best with labels: ordered by the probability of each fault type.",
-    "flagship-spread": "The same, with a list that follows the belief; what a case library answers by.",
-    "flagship-fast": "The same by the small encoder, a fifth of the cost of encoding: for large libraries and watches.",
-    "flagship-window": "The flagship without the time before a window.",
-    "flagship-pool": "The flagship with the labels of 20 candidates a query.",
+COMPOSED_SUMMARIES = {
+    "ours": "Best method without labels: small Sonde encoder fused with MiniRocket.",
+    "ours-dtw": "Earlier version of ours: Sonde fused with dynamic time warping.",
+    "ours-before": "ours-dtw with the readings before each window.",
+    "flagship": "Best method with labels: results ordered by the probability of each fault type.",
+    "flagship-spread": "flagship that keeps places in the first ten for less likely faults; default of a case library.",
+    "flagship-fast": "flagship-spread with the small encoder at a fifth of the encoding cost, for large libraries.",
+    "flagship-window": "flagship without the readings before each window.",
+    "flagship-pool": "flagship with only the labels of the first 20 candidates of a query.",
 }
-"""What the composed methods are."""
 
 
 def list_command(
-    kind: Annotated[Literal["methods", "datasets", "metrics", "studies", "suites"], typer.Argument(help="Of what.")],
+    kind: Annotated[
+        Literal["methods", "datasets", "metrics", "studies", "suites"], typer.Argument(help="What to list.")
+    ],
     as_json: Json = False,
     plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
 ) -> None:
@@ -48,14 +49,14 @@ def list_command(
 
 
 def list_methods(*, as_json: bool) -> None:
-    """Our whole methods, and every retriever, encoder, fusion mode and reranker that others are made of."""
-    composed = [_composed_facts(name) for name in WHOLE]
+    """Print the composed methods, and every retriever, encoder, transform, fusion mode and reranker."""
+    composed = [_composed_facts(name) for name in COMPOSED_SUMMARIES]
     facts = [_method_facts(kind, entry) for kind, entry in components()]
     if as_json:
         print(json.dumps([*composed, *facts], indent=1))  # noqa: T201 - this is the output
         return
     console = output()
-    whole = Table("Name", title="Whole methods", title_justify="left")
+    whole = Table("Name", title="Composed methods", title_justify="left")
     whole.add_column("Stands for", overflow="fold")
     whole.add_column("Summary")
     for fact in composed:
@@ -68,7 +69,7 @@ def list_methods(*, as_json: bool) -> None:
         table.add_row(fact["name"], fact["kind"], fact["family"], escape(parameters), summary, fact["origin"])
     console.print(table)
     console.print(
-        "A method is a name, or parts in one text: | fuses, + transforms and reranks, as in sonde+nr|dtw-i+gpc.",
+        "Compose methods from parts: + adds a transform or reranker, | fuses, as in sonde+nr|dtw-i+gpc.",
         "Next: readbench run --datasets sim_tanks --methods ours --methods dtw-i",
         sep="\n",
         highlight=False,
@@ -78,12 +79,12 @@ def list_methods(*, as_json: bool) -> None:
 
 
 def _lacking(reason: str) -> str:
-    """Why something cannot run here, behind its summary."""
+    """Suffix of a summary: the reason why the part cannot run here."""
     return f" [red]{escape(reason)}[/red]" if reason else ""
 
 
 def list_datasets(*, as_json: bool) -> None:
-    """Every data source."""
+    """Print every data source."""
     from readbench.engine.registry import SOURCES
 
     facts = [_dataset_facts(entry) for entry in SOURCES]
@@ -104,16 +105,16 @@ def list_datasets(*, as_json: bool) -> None:
         )
     output().print(table)
     output().print(
-        "C channels, T steps of a window; varies: the files decide.",
-        "Verified: files of the official data were read by the code of the source.",
-        "Simulated ones run at once; readbench data status says how to get the others.",
+        "C: channels, T: steps per window; varies: depends on the files.",
+        "Verified: the reader was tested on the official files.",
+        "Simulated datasets need no files; readbench data status shows how to get the others.",
         sep="\n",
         highlight=False,
     )
 
 
 def list_metrics(*, as_json: bool) -> None:
-    """Every metric, in the order of its column."""
+    """Print every metric, in the order of table columns."""
     import readbench.benchmark.metrics
     from readbench.engine.registry import METRICS
 
@@ -141,7 +142,7 @@ def list_metrics(*, as_json: bool) -> None:
 
 
 def list_studies(*, as_json: bool) -> None:
-    """Every study, with its settings and their defaults."""
+    """Print every study, with its settings and their defaults."""
     from readbench.studies import AXES, STUDIES
 
     facts: list[dict[str, Any]] = [
@@ -165,7 +166,7 @@ def list_studies(*, as_json: bool) -> None:
 
 
 def list_suites(*, as_json: bool) -> None:
-    """Every suite, with what is in it."""
+    """Print every suite and sweep, with its methods."""
     from readbench.benchmark.runs import SUITES, SWEEPS
 
     facts = [
@@ -190,7 +191,7 @@ def _verified(fact: dict[str, object]) -> str:
 
 
 def components() -> Iterator[tuple[str, Entry]]:
-    """All parts of methods, each with its kind."""
+    """Every registered part of methods, with its kind."""
     from readbench.engine.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS
 
     for registry in (RETRIEVERS, ENCODERS, TRANSFORMS, FUSIONS, RERANKERS):
@@ -203,7 +204,7 @@ def _composed_facts(name: str) -> dict[str, Any]:
     from readbench.engine.spec import COMPOSED, parse
 
     spec = parse(name)
-    lacking = next((f"{own.name} {reason}" for own in spec.entries() if (reason := own.unavailable())), "")
+    lacking = next((f"{entry.name} {reason}" for entry in spec.entries() if (reason := entry.unavailable())), "")
     return {
         "name": name,
         "kind": "whole method",
@@ -211,7 +212,7 @@ def _composed_facts(name: str) -> dict[str, Any]:
         "family": spec.entries()[0].family,
         "aliases": [],
         "parameters": {},
-        "summary": WHOLE[name],
+        "summary": COMPOSED_SUMMARIES[name],
         "origin": "readbench",
         "unavailable": lacking,
         "stands_for": COMPOSED[name],

@@ -1,4 +1,4 @@
-"""`readbench data build` and `describe`: make datasets ready and look at them; `verify` is in `audit`."""
+"""`readbench data build` and `describe`; `verify` is in `audit`, the others in `data_exchange`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from readbench.errors import UsageError
 if TYPE_CHECKING:
     from readbench.benchmark.protocol import DataOrigin, Source, SourceInfo
 
-app = typer.Typer(help="Get, build, look at, import and export data.", no_args_is_help=True)
+app = typer.Typer(help="Fetch, build, describe, verify, import and export datasets.", no_args_is_help=True)
 FACTS = ("channels", "length", "classes", "corpus", "queries", "relevant_per_query", "imbalance", "normals_pool")
 Names = Annotated[list[str], typer.Argument(help="Dataset names.")]
 app.command("status")(status_command)
@@ -36,11 +36,11 @@ app.command("export")(export_command)
 def build_command(
     names: Names,
     windows: Annotated[
-        int | None, typer.Option(min=1, help="At least so many windows (simulated data only).", show_default=False)
+        int | None, typer.Option(min=1, help="Smallest number of windows (simulated data only).", show_default=False)
     ] = None,
     root: Root = None,
 ) -> None:
-    """Build the windows of datasets into the cache; what is there already is kept, an interrupted build goes on.
+    """Build the windows of datasets into the cache; an interrupted build continues.
 
     Example: `readbench data build sim_tanks --windows 100000`
     """
@@ -61,7 +61,7 @@ def _sized(name: str, windows: int | None) -> Source:
     if windows is None:
         return source
     if not isinstance(source, Simulator):
-        raise UsageError(f"--windows is for simulated data; {name} is as large as its files.")
+        raise UsageError(f"--windows applies to simulated data; the size of {name} is that of its files. Leave it out.")
     return source.sized(windows)
 
 
@@ -69,11 +69,13 @@ def _sized(name: str, windows: int | None) -> Source:
 def describe_command(
     name: Annotated[str, typer.Argument(help="Dataset name.")],
     seed: Seed = 0,
-    figure: Annotated[Path | None, typer.Option(help="Draw a window of each fault: PNG, SVG or PDF.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Save a figure with one window per fault type: PNG, SVG or PDF file.")
+    ] = None,
     as_json: Json = False,
     root: Root = None,
 ) -> None:
-    """Show what a dataset is: sensors, labels, protocol, the composition of its task, and how its faults look.
+    """Describe a dataset: source, protocol, licence, and the composition of its task by class.
 
     Example: `readbench data describe sim_tanks --figure tanks.png`
     """

@@ -1,4 +1,4 @@
-"""`readbench data status`, `fetch`, `import` and `export`: data that come from outside and go there."""
+"""`readbench data status`, `fetch`, `import` and `export`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.table import Table
 
 from readbench.cli.options import (
     DEFAULT_SEEDS,
-    MOST_STEPS,
+    MAX_STEPS,
     BeforeRule,
     Domain,
     Form,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def status_command(as_json: Json = False, root: Root = None) -> None:
-    """Show of each data source whether its files are there, what is missing, its licence, and how to get it.
+    """List data sources: whether their files are present, licence, and how to get them.
 
     Example: `readbench data status`
     """
@@ -57,8 +57,8 @@ def status_command(as_json: Json = False, root: Root = None) -> None:
     output().print(table)
     output().print(
         f"Files belong into {data_root(root) or 'READBENCH_DATA'}/NAME.",
-        "readbench data fetch NAME gets them, or says how to get them by hand.",
-        "Verified: files of the official data were read by the code of the source.",
+        "readbench data fetch NAME downloads them, or prints how to get them by hand.",
+        "Verified: the reader was tested on the official files.",
         sep="\n",
         soft_wrap=True,
         highlight=False,
@@ -81,10 +81,12 @@ def _facts(status: Status) -> dict[str, Any]:
 
 def fetch_command(
     name: Annotated[str, typer.Argument(help="Dataset name.")],
-    accept_licence: Annotated[bool, typer.Option("--accept-licence", help="I have read the licence.")] = False,
+    accept_licence: Annotated[
+        bool, typer.Option("--accept-licence", help="Confirm that you have read the licence.")
+    ] = False,
     root: Root = None,
 ) -> None:
-    """Fetch the official files of a source into the data root; what broke off goes on where it was.
+    """Download the official files of a data source; an interrupted download continues.
 
     Example: `readbench data fetch skab --accept-licence`
     """
@@ -94,7 +96,7 @@ def fetch_command(
     info, folder = find_source(name).info, data_root(root)
     official = OFFICIAL.get(info.name)
     if official is None:
-        raise UsageError(f"{info.name}: nothing to fetch. {info.url or 'It is made or imported here.'}")
+        raise UsageError(f"{info.name}: nothing to fetch. {info.url or 'It is simulated or imported.'}")
     if folder is None:
         raise UsageError("No data root: set READBENCH_DATA, or give --root.")
     status = status_of(info, folder)
@@ -154,66 +156,79 @@ def _fact(what: str) -> Callable[..., str]:
 
 def import_command(  # noqa: PLR0917 - typer reads options from the signature
     name: Annotated[str, typer.Argument(help="Name of the new dataset.")],
-    paths: Annotated[list[Path] | None, typer.Argument(help="Tables, folders of tables, or a ready-made task.")] = None,
-    time: Annotated[str, _column("time, in seconds or as dates; looked for where not given, - for none")] = "",
-    label: Annotated[str, _column("fault at each row")] = "",
-    group: Annotated[str, _column("what must not straddle the split")] = "",
-    asset: Annotated[str, _column("machine, well, patient")] = "",
-    case: Annotated[str, _column("whose rows make one recording; default the group")] = "",
-    channels: Annotated[str, _column("channels, separated by commas; default all other numbers")] = "",
-    channel: Annotated[str, _column("of a long table, the name of the channel")] = "",
-    value: Annotated[str, _column("of a long table, the reading")] = "",
-    time_unit: Annotated[TimeUnit, typer.Option(help="Of times that are numbers.", rich_help_panel="Columns")] = "auto",
-    onset: Annotated[str, _column("marks from where the fault began, or its time; rows before are context")] = "",
-    fact: Annotated[list[str] | None, _column("a number known beforehand, such as speed; may be repeated")] = None,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Tables, folders with tables, or one ready-made task.")
+    ] = None,
+    time: Annotated[str, _column("time, in seconds or as dates; - for none; default detected")] = "",
+    label: Annotated[str, _column("fault type at each row")] = "",
+    group: Annotated[str, _column("split group; a group lies wholly in queries or in corpus")] = "",
+    asset: Annotated[str, _column("asset: machine, well, patient")] = "",
+    case: Annotated[str, _column("case; the rows of one case are one recording; default the group")] = "",
+    channels: Annotated[str, _column("channels, separated by commas; default all other numeric columns")] = "",
+    channel: Annotated[str, _column("channel name, in a table with one reading per row")] = "",
+    value: Annotated[str, _column("reading, in a table with one reading per row")] = "",
+    time_unit: Annotated[TimeUnit, typer.Option(help="Unit of numeric times.", rich_help_panel="Columns")] = "auto",
+    onset: Annotated[
+        str, _column("flag of the rows after the onset, or time of the onset; earlier rows are context")
+    ] = "",
+    fact: Annotated[list[str] | None, _column("known quantity, such as speed; repeatable")] = None,
     unit: Annotated[
         list[str] | None,
-        typer.Option(help="CHANNEL=UNIT; may be repeated.", rich_help_panel="Columns", show_default=False),
+        typer.Option(
+            help="Unit of a channel, CHANNEL=UNIT; repeatable.", rich_help_panel="Columns", show_default=False
+        ),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(help="Samples a second.", rich_help_panel="Columns", show_default="by the median time step"),
+        typer.Option(help="Samples per second.", rich_help_panel="Columns", show_default="by the median time step"),
     ] = None,
     cases: Annotated[
         Path | None,
         typer.Option(
-            help="A table with a file per case: file, label, group, asset, onset, before, rate, fact.NAME.",
+            help="Table with one file per row; columns file, label, group, asset, onset, before, rate, fact.NAME.",
             show_default=False,
         ),
     ] = None,
-    normal: Annotated[str, typer.Option(help="The label of normal operation.")] = "normal",
+    normal: Annotated[str, typer.Option(help="Label of normal operation.")] = "normal",
     blank_is_normal: Annotated[
-        bool, typer.Option("--blank-is-normal", help="Rows without a label are normal.")
+        bool, typer.Option("--blank-is-normal", help="Treat rows without a label as normal operation.")
     ] = False,
     window: Annotated[
         int | None,
-        typer.Option(min=2, max=MOST_STEPS, help="Steps of a window.", show_default="a window per case"),
+        typer.Option(min=2, max=MAX_STEPS, help="Window length in steps.", show_default="one window per case"),
     ] = None,
     stride: Annotated[
-        int | None, typer.Option(min=1, max=MOST_STEPS, help="Steps between windows.", show_default="no overlap")
+        int | None, typer.Option(min=1, max=MAX_STEPS, help="Steps between window starts.", show_default="no overlap")
     ] = None,
-    rule: Annotated[LabelRule, typer.Option(help="How windows are labelled.")] = "majority-or-coverage",
-    missing: Annotated[Missing, typer.Option(help="Missing readings: fill or drop.")] = "fill",
-    before: Annotated[BeforeRule, typer.Option(help="What windows bring as the time before them.")] = "onset",
-    before_steps: Annotated[int, typer.Option(min=1, max=MOST_STEPS, help="Most steps of it.")] = 2048,
-    test_share: Annotated[float, typer.Option(min=0.01, max=0.99, help="Share of groups held out.")] = 0.2,
-    title: Annotated[str, _fact("Name in tables.")] = "",
-    description: Annotated[str, _fact("A few sentences on sensors and labels.")] = "",
+    rule: Annotated[LabelRule, typer.Option(help="Rule that labels a window from its rows.")] = "majority-or-coverage",
+    missing: Annotated[Missing, typer.Option(help="Fill missing readings, or drop their rows.")] = "fill",
+    before: Annotated[
+        BeforeRule,
+        typer.Option(help="Context before a window: readings before the onset, all preceding readings, or none."),
+    ] = "onset",
+    before_steps: Annotated[
+        int, typer.Option(min=1, max=MAX_STEPS, help="Longest context before a window, in steps.")
+    ] = 2048,
+    test_share: Annotated[float, typer.Option(min=0.01, max=0.99, help="Share of groups held out for queries.")] = 0.2,
+    title: Annotated[str, _fact("Title in tables.")] = "",
+    description: Annotated[str, _fact("Description of sensors and labels.")] = "",
     domain: Annotated[Domain, _fact("Diagnostic domain.")] = "other",
     licence: Annotated[str, _fact("Licence.")] = "not stated",
-    citation: Annotated[str, _fact("Where the data come from.")] = "not stated",
+    citation: Annotated[str, _fact("Reference of the data.")] = "not stated",
     redistributable: Annotated[
         bool,
         typer.Option(
             "--redistributable",
-            help="Its licence lets the data be passed on.",
+            help="The licence allows redistribution.",
             rich_help_panel="Facts for tables and cards",
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Explain what was understood and keep nothing.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace a dataset of this name.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print how the data are read, and import nothing.")
+    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an imported dataset of this name.")] = False,
 ) -> None:
-    """Make a named dataset of your own data: tables of recordings, or a task that is divided already.
+    """Import a dataset from tables of recordings, or from a ready-made task with queries and corpus.
 
     Example: `readbench data import pumps runs.csv --time t --label fault --group run --window 256 --dry-run`
     """
@@ -268,7 +283,7 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
             output().print(sentence, highlight=False, markup=False, soft_wrap=True)
         _require_task(built)
         if dry_run:
-            output().print("Nothing was kept: leave out --dry-run to import it.")
+            output().print("Nothing was imported. Leave out --dry-run to import it.")
             return
         kept = made.keep(replace=replace)
     output().print(
@@ -279,7 +294,7 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
 
 
 def _require_task(built: Built) -> None:
-    """Refuse windows of which no task can be made: nothing could be run on them."""
+    """Refuse windows from which no task can be composed with any default seed."""
     from readbench.benchmark.protocol import Composition, compose_task
 
     levels = built.parts.levels if built.parts else ()
@@ -292,8 +307,8 @@ def _require_task(built: Built) -> None:
         else:
             return
     raise DataError(
-        f"Nothing was kept, because no task can be made of these windows: {reason} Each fault needs two groups or more"
-        " (--group, --case), one of which is held out."
+        f"Nothing was imported, because no task can be made of these windows: {reason} Each fault type needs at least"
+        " two groups (--group, --case), one of which is held out."
     )
 
 
@@ -312,10 +327,10 @@ def _source(
 
     if len(paths) == 1 and cases is None and is_ready_task(paths[0]):
         if roles != Roles():
-            raise UsageError("A ready-made task has fixed names: leave out the options for columns.")
+            raise UsageError("A ready-made task has fixed column names. Leave out the options for columns.")
         return read_ready_task(paths[0], info, normal=normal)
     if bool(paths) == bool(cases):
-        raise UsageError("Name tables or folders, or a table of files with --cases; not both.")
+        raise UsageError("Give either tables and folders, or a table of files with --cases.")
     known = read_cases(cases, time_unit=roles.time_unit) if cases else {}
     files = tuple(known) or table_files(paths)
     return ImportedRecordings(info, files, roles, known, normal, blank_is_normal).surveyed()
@@ -323,16 +338,16 @@ def _source(
 
 def export_command(
     name: Annotated[str, typer.Argument(help="Dataset name.")],
-    form: Annotated[Form, typer.Option("--format", help="Layout: hf (datasets, MTEB) or beir.")] = "hf",
-    out: Annotated[Path | None, typer.Option(help="A new folder.", show_default="NAME-FORMAT")] = None,
+    form: Annotated[Form, typer.Option("--format", help="Layout: hf (Hugging Face datasets, MTEB) or beir.")] = "hf",
+    out: Annotated[Path | None, typer.Option(help="New folder to write.", show_default="NAME-FORMAT")] = None,
     seed: Seed = 0,
     rho: Annotated[str, typer.Option(help="Pollution levels in percent.")] = "0,10,20",
     private: Annotated[
-        bool, typer.Option("--private", help="Also where the licence does not let the data be passed on.")
+        bool, typer.Option("--private", help="Export for private use although the licence forbids redistribution.")
     ] = False,
     root: Root = None,
 ) -> None:
-    """Write one task as corpus, queries and judgments with a dataset card.
+    """Export one task as corpus, queries and relevance judgements, with a dataset card.
 
     Example: `readbench data export sim_tanks --format hf --out tanks`
     """

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from readbench.engine.registry import Entry
 
 Fact = tuple[str, str, str]
-"""A part, its state, and what to do about it; nothing where all is well."""
-NOT_OFFERED = ("dev", "all")
-"""Extras that are no part of what a user may lack."""
+"""Part, state, remedy; the remedy is "" where nothing is wrong."""
+INTERNAL_EXTRAS = ("dev", "all")
+"""Extras that are not suggested to users."""
 REQUIRED = "readbench needs"
-"""The part that stands for all required packages."""
+"""Row of all required packages."""
 
 
 def doctor_command(as_json: Json = False) -> None:
-    """Say what is installed, what each method lacks, and the one command that helps.
+    """Check the installation: packages, devices, folders, methods, and what to run for each that is missing.
 
     Example: `readbench doctor`
     """
@@ -65,7 +65,7 @@ def _platform() -> list[Fact]:
 
 
 def _devices(name: str) -> list[Fact]:
-    """The GPU of this name, "" for none, and where what is slow would run.
+    """Rows on the GPU named `name` ("" for none), and the device of each slow computation.
 
     >>> [state for _, state, _ in _devices("NVIDIA H200")][:4]
     ['NVIDIA H200', 'cuda', 'cpu', 'cuda after encoders on cuda, else cpu']
@@ -83,37 +83,43 @@ def _devices(name: str) -> list[Fact]:
 
 
 def _packages(told: set[str]) -> list[Fact]:
-    """All required packages in one line, all installed extras in another; a line for each thing that is wrong.
+    """Rows on packages: one for all required, one for complete extras, one for each that lacks or misfits.
 
     Args:
-        told: extras whose installation a method already asks for.
+        told: extras that rows on methods already ask to install; left out here.
     """
     declared = list(_declared())
     required = [requirement for extra, requirement in declared if not extra]
-    lacking = [own.name for own in required if _installed(own) is None]
+    lacking = [requirement.name for requirement in required if _installed(requirement) is None]
     state = f"broken: lacks {', '.join(lacking)}" if lacking else f"{len(required)} packages, all here"
     facts: list[Fact] = [(REQUIRED, state, "pip install --force-reinstall readbench" if lacking else "")]
     complete = []
-    for extra in dict.fromkeys(extra for extra, _ in declared if extra not in ("", *NOT_OFFERED)):
-        absent = [own.name for name, own in declared if name == extra and _installed(own) is None]
+    for extra in dict.fromkeys(extra for extra, _ in declared if extra not in ("", *INTERNAL_EXTRAS)):
+        absent = [
+            requirement.name for name, requirement in declared if name == extra and _installed(requirement) is None
+        ]
         if not absent:
             complete.append(extra)
         elif extra not in told:
             facts.append((f"extra {extra}", f"lacks {', '.join(absent)}", f"pip install 'readbench[{extra}]'"))
     facts.append(("extras", ", ".join(complete) or "none", ""))
-    return [*facts, *dict.fromkeys(_misfits(own for _, own in declared))]
+    return [*facts, *dict.fromkeys(_misfits(requirement for _, requirement in declared))]
 
 
 def _misfits(requirements: Iterable[Requirement]) -> Iterator[Fact]:
-    """Packages that are here in a version that does not fit."""
-    for own in requirements:
-        found = _installed(own)
-        if found is not None and not own.specifier.contains(found, prereleases=True):
-            yield own.name, f"broken: {found}, needs {own.specifier}", f"pip install '{own.name}{own.specifier}'"
+    """Rows on packages installed in a version outside the required range."""
+    for requirement in requirements:
+        found = _installed(requirement)
+        if found is not None and not requirement.specifier.contains(found, prereleases=True):
+            yield (
+                requirement.name,
+                f"broken: {found}, needs {requirement.specifier}",
+                f"pip install '{requirement.name}{requirement.specifier}'",
+            )
 
 
 def _declared() -> Iterator[tuple[str, Requirement]]:
-    """The extra of each declared requirement, "" where it has none; extras that only name others are left out."""
+    """Declared requirements with their extra, "" for none; references to our other extras are skipped."""
     from packaging.requirements import Requirement
 
     for text in requires("readbench") or []:
@@ -148,9 +154,9 @@ def _cache_state(cache: Path) -> tuple[str, str]:
 
 
 def _methods() -> tuple[list[Fact], set[str]]:
-    """How many methods can run, those that cannot with what helps, weights at hand; and the extras that were named.
+    """Rows on methods and weights, and the extras that they ask to install.
 
-    Methods that the same command helps share a line, so that nothing is told twice.
+    Methods with the same remedy share a row.
     """
     from readbench.cli.catalogue import components
     from readbench.cli.models import describe_weights, published
@@ -166,16 +172,16 @@ def _methods() -> tuple[list[Fact], set[str]]:
             lacks.setdefault(remedy, {}).update(dict.fromkeys(lacking))
     ready = len(entries) - sum(map(len, names.values()))
     facts: list[Fact] = [("methods", f"{ready} of {len(entries)} ready", "")]
-    facts += [(", ".join(own), f"needs {', '.join(lacks[remedy])}", remedy) for remedy, own in names.items()]
-    for name, own in weighty.items():
-        if own["where"]:
-            revision = f"@{own['revision'][:12]}" if own["revision"] else f" in {own['where']}"
-            facts.append((f"weights of {name}", f"{own['weights']}{revision}, {own['bytes'] / 1e6:.1f} MB", ""))
+    facts += [(", ".join(methods), f"needs {', '.join(lacks[remedy])}", remedy) for remedy, methods in names.items()]
+    for name, weights in weighty.items():
+        if weights["where"]:
+            revision = f"@{weights['revision'][:12]}" if weights["revision"] else f" in {weights['where']}"
+            facts.append((f"weights of {name}", f"{weights['weights']}{revision}, {weights['bytes'] / 1e6:.1f} MB", ""))
     return facts, {entry.extra for entry in entries if entry.missing_modules()}
 
 
 def _cure(entry: Entry, weights_at: str) -> tuple[list[str], str]:
-    """What a method lacks, and what helps; nothing where it lacks nothing."""
+    """What a method lacks, and the remedy; empty where it is ready."""
     if missing := entry.missing_modules():
         return missing, entry.installation
     reason = entry.unavailable()
@@ -188,7 +194,7 @@ def _cure(entry: Entry, weights_at: str) -> tuple[list[str], str]:
 
 
 def _language_models() -> list[Fact]:
-    """One line a profile, with what it lacks; where there is none, the methods that ask one have said so."""
+    """One row per language-model profile, with what it lacks."""
     from readbench.engine.llm import describe_profiles
 
     facts = []

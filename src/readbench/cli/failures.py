@@ -1,4 +1,4 @@
-"""What went wrong, in one sentence for the person who typed the command."""
+"""Errors of a command as one sentence on standard error, and its exit code."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ REMEDIES = {
     errno.EMFILE: "Too many files are open. Raise the limit (ulimit -n).",
     errno.EIO: "The disk could not be read or written. Check it, or name a place on another disk.",
 }
-"""What to do, by the number of the system's error."""
+"""Remedy by `errno`."""
 
 
 def explain_system(error: OSError) -> str:
-    """Which file or folder cannot be used, why, and what to do.
+    """Sentence for an error of the operating system: path, cause, remedy.
 
     >>> explain_system(NotADirectoryError(errno.ENOTDIR, "Not a directory", "notes.txt/run"))
     'notes.txt/run: There is a file where a folder is needed. Name another place.'
@@ -48,7 +48,7 @@ def explain_system(error: OSError) -> str:
 
 
 def explain_letters(error: UnicodeEncodeError) -> str:
-    r"""Which name holds bytes that are no letters, as files from an old archive have, and what to do.
+    r"""Sentence for a file name that is not UTF-8, as in old archives.
 
     >>> explain_letters(UnicodeEncodeError("utf-8", "pl\udcffant", 2, 3, "surrogates not allowed"))
     "'pl\\udcffant': This name is not UTF-8. Rename the file or folder, or set PYTHONUTF8=1 where names are UTF-8."
@@ -58,14 +58,14 @@ def explain_letters(error: UnicodeEncodeError) -> str:
 
 
 def replace_letters() -> None:
-    """Print a question mark for what the terminal, pipe or file has no letter for, instead of failing."""
+    """Print "?" for characters that the terminal, pipe or file cannot encode, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")
 
 
 def complain(error: ReadbenchError | OSError | UnicodeEncodeError) -> int:
-    """Print what went wrong to standard error; the exit code that belongs to it."""
+    """Print an error to standard error; returns the exit code."""
     if isinstance(error, OSError):
         sentence = explain_system(error)
     else:

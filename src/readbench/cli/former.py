@@ -1,4 +1,4 @@
-"""Commands of earlier versions: each answers with the command that does its work now."""
+"""Former command names, answered with the present command, and checks of options that do not apply."""
 
 from __future__ import annotations
 
@@ -32,39 +32,41 @@ FORMER = {
     },
     "cases warm": "cases optimise LIBRARY --warm",
     "cases demo": "cases init LIBRARY --demo",
+    "cases key add": "cases key LIBRARY NAME --role ROLE",
+    "cases key list": "cases key LIBRARY",
+    "cases key revoke": "cases key LIBRARY NAME --remove",
+    "models status": "models list",
 }
-"""Former name -> what to type."""
+"""Former command -> present command."""
 IN_A_CHECKOUT = {
     "documents": "tools.docs fill RESULTS PAGES",
     "coverage": "research.coverage",
     "scale": "research.scale",
     "cases bench": "research.speed.library",
 }
-"""Former name -> the module that does it in a checkout of the repository."""
+"""Former command -> module to run in a checkout of the repository."""
 
 
 class Group(TyperGroup):
-    """A group of commands that knows the former ones."""
+    """Command group that answers a former command with the present one."""
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - of the library under typer
-        """The command of a name; a former one is answered with the present one."""
-        found = super().get_command(ctx, cmd_name)
-        group = self.name if self.name == "cases" else ""
-        name = f"{group} {cmd_name}".strip()
-        if found is None and name in FORMER:
-            raise UsageError(f"readbench {name} is now: readbench {FORMER[name]}.")
-        if found is None and name in IN_A_CHECKOUT:
-            raise UsageError(f"readbench {name} is now, in a checkout: python -m {IN_A_CHECKOUT[name]}.")
-        return found
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - of the library under typer
+        """Find the command; raises for a former one, of up to three words, naming the present one."""
+        for name in (" ".join(args[:count]) for count in (3, 2, 1)):
+            if name in FORMER:
+                raise UsageError(f"readbench {name} is now: readbench {FORMER[name]}.")
+            if name in IN_A_CHECKOUT:
+                raise UsageError(f"readbench {name} is now, in a checkout: python -m {IN_A_CHECKOUT[name]}.")
+        return super().resolve_command(ctx, args)
 
 
 def refuse_others(ctx: Any, mode: str, *known: str) -> None:  # noqa: ANN401 - of the library under typer
-    """Refuse the options that were given beside one that makes a command do something else.
+    """Raise if an option was given that does not apply to the chosen mode of a command.
 
     Args:
-        ctx: of the command.
-        mode: that option.
-        known: names of the parameters that go with it.
+        ctx: context of the command.
+        mode: the mode, as the error names it: an option or a phrase.
+        known: names of the parameters that apply.
     """
     for parameter in ctx.command.params:
         if parameter.name not in known and was_given(ctx, parameter.name):
@@ -72,6 +74,6 @@ def refuse_others(ctx: Any, mode: str, *known: str) -> None:  # noqa: ANN401 - o
 
 
 def was_given(ctx: Any, name: str) -> bool:  # noqa: ANN401 - of the library under typer
-    """Whether a parameter stands on the command line, and not its default or a variable."""
+    """True if a parameter was given on the command line, not by default or environment."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

@@ -1,4 +1,4 @@
-"""`readbench models`: weights of published networks, on this machine and on the hub; and language models."""
+"""`readbench models`: weights of published encoders, and language models."""
 
 from __future__ import annotations
 
@@ -15,36 +15,15 @@ from readbench.errors import RunError
 if TYPE_CHECKING:
     from readbench.engine.registry import Entry
 
-app = typer.Typer(
-    no_args_is_help=True, help="Weights of published networks and language models: what is here, and how to get it."
-)
-
-
-@app.command("status")
-def status_command(as_json: Json = False) -> None:
-    """Say which weights are on this machine, from where, how large, and their digest.
-
-    Example: `readbench models status`
-    """
-    facts = [describe_weights(entry) for entry in published()]
-    if as_json:
-        print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
-        return
-    table = Table("Encoder", "Weights", "Revision", "Size", "SHA-256", "Licence of the weights", "Where")
-    for fact in facts:
-        size = f"{fact['bytes'] / 1e6:.1f} MB" if fact["bytes"] else ""
-        where = fact["where"] or f"not here: readbench models fetch {fact['encoder']}"
-        shown = fact["encoder"], fact["weights"], fact["revision"][:12], size, fact["sha256"][:16], fact["licence"]
-        table.add_row(*shown, where)
-    output().print(table)
+app = typer.Typer(no_args_is_help=True, help="Weights of published encoders, and language models.")
 
 
 @app.command("fetch")
 def fetch_command(
     encoder: Annotated[str, typer.Argument(help="Name of an encoder.")],
-    revision: Annotated[str, typer.Option(help="Commit or tag of the hub; the newest where it is left out.")] = "",
+    revision: Annotated[str, typer.Option(help="Commit or tag on the hub.", show_default="newest")] = "",
 ) -> None:
-    """Get the weights of an encoder from the Hugging Face hub, into its cache.
+    """Download the weights of an encoder from the Hugging Face hub into its cache.
 
     Example: `readbench models fetch mantis`
     """
@@ -54,8 +33,8 @@ def fetch_command(
 
     entry = ENCODERS.get(encoder)
     if entry not in published():
-        names = ", ".join(own.name for own in published())
-        raise UsageError(f"{encoder} has no published weights. Encoders that have: {names}.")
+        names = ", ".join(encoder_entry.name for encoder_entry in published())
+        raise UsageError(f"{encoder} has no published weights. Encoders with weights: {names}.")
     weights = str(entry.parameters["weights"].default)
     weights = f"{weights}@{revision}" if revision else weights
     place = locate_weights(weights, entry.factory.files, entry.name)[0].parent  # type: ignore[attr-defined]
@@ -64,8 +43,8 @@ def fetch_command(
 
 
 @app.command("check")
-def check_command(name: Annotated[str, typer.Argument(help="A profile, or openai:MODEL@URL.")]) -> None:
-    """Ask a model one small question, and show what it answers and who it says it is.
+def check_command(name: Annotated[str, typer.Argument(help="Profile name, or openai:MODEL@URL.")]) -> None:
+    """Send a language model one test prompt; print its answer and the model it reports.
 
     Example: `readbench models check openai:qwen3@http://localhost:8000/v1`
     """
@@ -81,21 +60,37 @@ def check_command(name: Annotated[str, typer.Argument(help="A profile, or openai
 
 
 @app.command("list")
-def list_models_command() -> None:
-    """Show the language models that can be asked: provider, model, whether the key is there, and what they have spent.
+def list_models_command(as_json: Json = False) -> None:
+    """List the weights of encoders on this machine, and the language-model profiles.
+
+    Of weights it says where they are, how large, and their digest; of a language model its provider, whether the key
+    is there, and what it has spent.
 
     Example: `readbench models list`
     """
     from readbench.engine.llm import describe_profiles
 
-    table = Table("Profile", "Provider", "Model", "State", "Spending")
-    for row in describe_profiles():
-        table.add_row(*row)
+    weights = [describe_weights(entry) for entry in published()]
+    names = ("profile", "provider", "model", "state", "spending")
+    profiles = [dict(zip(names, row, strict=True)) for row in describe_profiles()]
+    if as_json:
+        print(json.dumps({"encoders": weights, "language_models": profiles}, indent=1))  # noqa: T201 - this is the output
+        return
+    table = Table("Encoder", "Weights", "Revision", "Size", "SHA-256", "Licence of the weights", "Where")
+    for fact in weights:
+        size = f"{fact['bytes'] / 1e6:.1f} MB" if fact["bytes"] else ""
+        where = fact["where"] or f"not here: readbench models fetch {fact['encoder']}"
+        shown = fact["encoder"], fact["weights"], fact["revision"][:12], size, fact["sha256"][:16], fact["licence"]
+        table.add_row(*shown, where)
+    output().print(table)
+    table = Table(*(name.capitalize() for name in names))
+    for profile in profiles:
+        table.add_row(*profile.values())
     output().print(table)
 
 
 def published() -> Iterator[Entry]:
-    """Encoders whose default weights are on the hub."""
+    """Encoders whose default weights are published on the hub."""
     from readbench.engine.encoders import FrozenEncoder
     from readbench.engine.registry import ENCODERS
 
@@ -109,7 +104,7 @@ def published() -> Iterator[Entry]:
 
 
 def describe_weights(entry: Entry) -> dict[str, Any]:
-    """The default weights of an encoder: where they come from, and what of them is here."""
+    """Default weights of an encoder: name and licence, and revision, size, digest and folder if downloaded."""
     from readbench.engine.encoders import find_weights
 
     weights = str(entry.parameters["weights"].default)

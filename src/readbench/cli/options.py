@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they become."""
+"""Options shared by several commands, and parsing of their values."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from readbench.cases import Library, ToldContext
     from readbench.engine.window_tables import Roles
 
-WIDTH = 120
+PIPE_WIDTH = 120
+"""Columns of output that does not go to a terminal."""
 
-# The rooms say these too, but are slow to import; a test compares them with the rooms' own.
-DEFAULT_METHOD = "flagship"
+# Copies of values whose modules are slow to import; a test keeps them equal.
 LIBRARY_METHOD = "flagship-spread"
-"""What a library answers by: the flagship, with a list that follows the belief."""
+"""Default method of a case library."""
 DEFAULT_SEEDS = "0,1,2"
-MOST_SEED = 2**32 - 1
-MOST_STEPS = 2**31 - 1
-WHOLE = "1/1"
-SUFFIX = ".readbench.zip"
+MAX_SEED = 2**32 - 1
+MAX_STEPS = 2**31 - 1
+WHOLE_RUN = "1/1"
+SUBMISSION_SUFFIX = ".readbench.zip"
 SUITES = ("quick", "flagship", "label-free", "classical", "paper", "full")
 SWEEPS = (
     "sbd", "norm", "metric", "nr", "nr-k", "fusion", "rerank", "budget", "share", "noise", "pollution", "llm",
@@ -75,123 +75,141 @@ Plugins = Annotated[
     list[Path] | None,
     typer.Option(
         "--plugin",
-        help="A Python file with methods, datasets or metrics of yours; may be repeated.",
+        help="Python file that registers methods, datasets or metrics; repeatable.",
         callback=_load_plugins,
         is_eager=True,
         show_default=False,
     ),
 ]
-Datasets = Annotated[
-    list[str],
-    typer.Option("--datasets", "--dataset", help="Names separated by commas; may be repeated.", show_default=False),
-]
-OneMethod = Annotated[
-    str, typer.Option("--method", "--methods", help="A method that ends with +verdict, or one of ours that has it.")
-]
-Seeds = Annotated[str, typer.Option("--seeds", "--seed", help="Split seeds, separated by commas.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=MOST_SEED, help="Split seed.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+SplitBy = Annotated[SplitUnit, typer.Option(help="Unit that is held out for queries.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Number of processes.")]
+Address = Annotated[str | None, typer.Option(help="Address of a running Ray cluster.", show_default="a new one")]
+Gpus = Annotated[float, typer.Option(min=0, help="GPUs per Ray worker.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Split seed.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-# Of the case library.
+# Case library.
 Where = Annotated[str, typer.Argument(metavar="LIBRARY", help="Folder or address of the library.", show_default=False)]
 Name = Annotated[str, typer.Argument(metavar="CASE", help="Name of a case.", show_default=False)]
-File = Annotated[Path, typer.Argument(help="CSV, Excel, Parquet or NPZ.", show_default=False)]
-Time = Annotated[str, typer.Option(help="Column of the time; - for none.", show_default="looked for")]
-Zone = Annotated[str, typer.Option(help="Time zone of dates that name none: +01:00, Europe/Berlin ...")]
-CaseColumn = Annotated[str, typer.Option(help="Column that names the case of each row.")]
-Channels = Annotated[str, typer.Option(help="Columns of the channels, separated by commas.", show_default="numbers")]
-First = Annotated[str, typer.Option("--from", help="First time of the interval: seconds, a date, or a row.")]
-Last = Annotated[str, typer.Option("--to", help="Last time of the interval.")]
+File = Annotated[Path, typer.Argument(help="CSV, Excel, Parquet or NPZ file.", show_default=False)]
+Time = Annotated[str, typer.Option(help="Time column; - for none.", show_default="detected")]
+Zone = Annotated[str, typer.Option(help="Time zone of dates without one, such as +01:00 or Europe/Berlin.")]
+CaseColumn = Annotated[str, typer.Option(help="Column with the case name of each row.")]
+Channels = Annotated[
+    str, typer.Option(help="Channel columns, separated by commas.", show_default="all numeric columns")
+]
+First = Annotated[str, typer.Option("--from", help="Start of the interval: seconds, date, or row number.")]
+Last = Annotated[str, typer.Option("--to", help="End of the interval: seconds, date, or row number.")]
 Onset = Annotated[
     str,
-    typer.Option(help="When it began: seconds, a date, a time of day, or a row. Rows before are the time before."),
+    typer.Option(help="Onset of the fault: seconds, date, time of day, or row number. Earlier rows become context."),
 ]
-OnsetColumn = Annotated[str, typer.Option(help="Column that marks the rows from the onset on, or holds its time.")]
+OnsetColumn = Annotated[
+    str, typer.Option(help="Column that flags the rows after the onset, or holds the time of the onset.")
+]
 Before = Annotated[
-    Path | None, typer.Option(help="File with the time before the window, in the same channels.", show_default=False)
+    Path | None,
+    typer.Option(
+        help="File with the readings before the window, in the same channels, as context.", show_default=False
+    ),
 ]
 Rate = Annotated[
-    float | None, typer.Option(help="Samples a second.", show_default="by the column of the time, else unknown")
+    float | None, typer.Option(help="Samples per second.", show_default="from the time column, else unknown")
 ]
 KnownFacts = Annotated[
     list[str] | None,
-    typer.Option("--fact", help="A number known beforehand, `speed=29.5`; may be repeated.", show_default=False),
+    typer.Option("--fact", help="Known quantity, NAME=NUMBER, such as speed=29.5; repeatable.", show_default=False),
 ]
-Method = Annotated[str, typer.Option("--method", "--methods", help="Any method of the grammar.")]
-AsOf = Annotated[int | None, typer.Option(min=0, help="The library after this change.", show_default=False)]
-K = Annotated[int, typer.Option("-k", min=1, help="Most hits; beside them up to three of each possible fault.")]
-Asset = Annotated[str, typer.Option(help="Machine, well, line ...")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.", show_default=False)]
+Method = Annotated[str, typer.Option("--method", "--methods", help="Retrieval method (`readbench list methods`).")]
+AsOf = Annotated[
+    int | None, typer.Option(min=0, help="Read the library as it was after this change number.", show_default=False)
+]
+K = Annotated[
+    int, typer.Option("-k", min=1, help="Largest number of hits; up to three of each possible fault type are added.")
+]
+Asset = Annotated[str, typer.Option(help="Asset: machine, well, production line.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="Tag; repeatable.", show_default=False)]
 Workers = Annotated[
     ExecutorName | None,
-    typer.Option("--executor", help="Where to encode all cases now.", show_default="as searches need them"),
+    typer.Option(
+        "--executor", help="Encode all cases now, with this executor.", show_default="encode when a search needs them"
+    ),
 ]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes of `--executor processes`.")]
-Address = Annotated[str | None, typer.Option(help="A running Ray cluster.", show_default="a new one")]
-Gpus = Annotated[float, typer.Option(min=0, help="GPUs that each worker on Ray needs.")]
 
 
 def output() -> Console:
-    """Where results are printed; a pipe or file is as wide as the tables need."""
+    """Console for results on standard output."""
     console = Console()
-    return console if console.is_terminal else Console(width=WIDTH)
+    return console if console.is_terminal else Console(width=PIPE_WIDTH)
 
 
 def say(text: str) -> None:
-    """Print lines as they are, without control characters: a part of them may be a stranger's."""
+    """Print text without markup and control characters, which data may contain."""
     output().print(clean_lines(text), highlight=False, markup=False, soft_wrap=True)
 
 
+def many_datasets(shown: str) -> Callable[..., Any]:
+    """Option that takes several datasets; `shown`: the default as help shows it."""
+    option: Callable[..., Any] = typer.Option(
+        "--datasets", "--dataset", help="Dataset names, separated by commas; repeatable.", show_default=shown
+    )
+    return option
+
+
 def many_methods(shown: str, what: str = "A method") -> Callable[..., Any]:
-    """The option for several methods.
+    """Option that takes several methods.
 
     Args:
-        shown: what stands for the default.
-        what: the methods are.
+        shown: the default as help shows it.
+        what: first words of the help text.
     """
     option: Callable[..., Any] = typer.Option(
-        "--methods", "--method", help=f"{what}; may be repeated.", show_default=shown or False
+        "--methods", "--method", help=f"{what}; repeatable.", show_default=shown or False
     )
     return option
 
 
 def numbers(text: str, option: str) -> tuple[int, ...]:
-    """Whole numbers from 0 on, separated by commas; none larger than a seed may be."""
+    """Parse integers from 0 to `MAX_SEED`, separated by commas; `option` names the option in errors."""
     try:
         found = tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise UsageError(f"{option} takes whole numbers separated by commas. Got {text!r}.") from error
-    if any(not 0 <= number <= MOST_SEED for number in found):
-        raise UsageError(f"{option} takes numbers from 0 on, up to {MOST_SEED}. Got {text!r}.")
+    if any(not 0 <= number <= MAX_SEED for number in found):
+        raise UsageError(f"{option} takes numbers from 0 to {MAX_SEED}. Got {text!r}.")
     return found
 
 
 def roles(
     time: str, case: str, channels: str, *, label: str = "", asset: str = "", onset: str = "", zone: str = ""
 ) -> Roles:
-    """Roles of the columns of a table; channels are separated by commas."""
+    """Column roles of a table; `channels` are names separated by commas."""
     from readbench.engine.window_tables import Roles
 
     names = tuple(name.strip() for name in channels.split(",") if name.strip())
     return Roles(time=time, case=case, channels=names, label=label, asset=asset, onset=onset, zone=zone)
 
 
-def told_context(onset: str, before: Path | None, rate: float | None, facts: list[str] | None) -> ToldContext:
-    """What the options say of the windows of a file."""
+def parse_context(onset: str, before: Path | None, rate: float | None, facts: list[str] | None) -> ToldContext:
+    """Context of the windows of a file, from the options of the command."""
     from readbench.cases import ToldContext, parse_facts
 
     if before is not None and not before.is_file():
-        raise UsageError(f"There is no file {before}. Give a table with the time before.")
+        raise UsageError(f"There is no file {before}. Give a table with the readings before the window.")
     return ToldContext(onset=onset, before=before, rate=rate, facts=parse_facts(facts) if facts else None)
 
 
 def open_library(
     where: str, as_of: int | None = None, progress: Progress = SILENT, *, background: bool = False
 ) -> Library:
-    """The case library at a place, as it is or as it was; `progress` is told of what takes long.
+    """Open the case library at a folder or address.
 
-    With `background` it learns from changes beside the questions, for commands that go on for long.
+    Args:
+        where: folder or address.
+        as_of: number of the change after which to read it; None for now.
+        progress: callback for long work.
+        background: learn from changes in a background thread, for services.
     """
     from readbench.cases import Library
 
@@ -201,7 +219,7 @@ def open_library(
 
 @contextmanager
 def workers(executor: ExecutorName | None, jobs: int, address: str | None, gpus: float) -> Iterator[InOrder | None]:
-    """Where bulk work runs, inside the block; None where nothing of it was asked for."""
+    """Executor for bulk work inside the block; None if no option asks for one."""
     from readbench.benchmark.runs import InOrder, RayCluster, executor_of
 
     chosen = executor_of(executor, jobs, address, gpus)

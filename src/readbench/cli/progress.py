@@ -1,4 +1,4 @@
-"""Progress for people: bars on a terminal; in a pipe or a file, a line now and then with the time left."""
+"""Progress display: bars on a terminal, lines with the time left elsewhere."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ from readbench.common.progress import Progress
 from readbench.common.supervised import SupervisedLoop
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
-    from rich.progress import Task, TaskID
+    from rich.progress import Progress as Bars, Task, TaskID
 
 
-SPEED_S = 600.0
-"""The time left is told from the speed over this long: one step of a slow encoder takes minutes."""
-EVERY_S = 15.0
-"""Where there is no terminal, seconds from the start to the first line, and between two lines."""
+SPEED_WINDOW_S = 600.0
+"""Seconds over which speed is averaged for the time left; one step of a slow encoder takes minutes."""
+LINE_INTERVAL_S = 15.0
+"""Without a terminal, seconds between two lines, and before the first."""
 
 
 class Terminal:
-    """Shows how far work has come while its `with` block runs; a bar goes when its piece of work has ended.
+    """Progress callback that displays the tasks of its `with` block; the bar of a finished task is removed.
 
     Args:
-        console: where to; standard error by default, since results go to standard output.
-        every_s: least time between two lines where the console is no terminal.
+        console: defaults to standard error, since results go to standard output.
+        every_s: seconds between two lines if the console is not a terminal.
     """
 
-    def __init__(self, console: Console | None = None, every_s: float = EVERY_S) -> None:
+    def __init__(self, console: Console | None = None, every_s: float = LINE_INTERVAL_S) -> None:
         self.console = console or Console(stderr=True)
         self._show: Progress
         self._shown: AbstractContextManager[object]
@@ -50,10 +49,10 @@ class Terminal:
             lines = _Lines(self.console, every_s)
             self._show, self._shown = lines, nullcontext()
             self._beat = _Heart(self, lines, every_s) if every_s else None
-        self._lock = threading.Lock()  # workers are heard by threads of their own
+        self._lock = threading.Lock()  # workers report from several threads
 
     def __call__(self, what: str, done: int, total: int | None, /) -> None:
-        """Show it."""
+        """Show that `done` of `total` steps of `what` are finished; `total` is None if unknown."""
         with self._lock:
             self._show(what, done, total)
 
@@ -71,13 +70,13 @@ class Terminal:
         self._shown.__exit__(kind, error, trace)
 
     def pulse(self, lines: _Lines) -> None:
-        """Say what goes on, where that was not heard of for long."""
+        """Print the running task if no line was printed for `every_s` seconds."""
         with self._lock:
             lines.say_still()
 
 
 class _Bars:
-    """One bar for each piece of work that goes on."""
+    """One bar per running task."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
@@ -88,41 +87,47 @@ class _Bars:
             if what in self._known:
                 self._bars.remove_task(self._known.pop(what))
         elif what not in self._known:
-            # What is done already takes no part in the speed.
+            # Steps finished before are left out of the speed.
             self._known[what] = self._bars.add_task(what, total=total, completed=done)
         else:
             self._bars.update(self._known[what], total=total, completed=done)
 
 
 def _bars(console: Console) -> Bars:
-    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
+    from rich.progress import (
+        BarColumn,
+        Progress as Bars,
+        ProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class Count(ProgressColumn):
-        """So many of so many, and how many a second."""
+        """Finished and total steps, and steps per second."""
 
         def render(self, task: Task) -> Text:
             return Text(_count(task.completed, task.total) + (f" {_short(task.speed)}/s" if task.speed else ""))
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), Count(), TimeElapsedColumn())
     left = (TextColumn("left"), TimeRemainingColumn())
-    return Bars(*columns, *left, console=console, speed_estimate_period=SPEED_S, transient=True)
+    return Bars(*columns, *left, console=console, speed_estimate_period=SPEED_WINDOW_S, transient=True)
 
 
 class _Heart:
-    """A thread that says now and then what goes on, while the work itself has nothing to say."""
+    """Thread that prints the running task at intervals while no progress is reported."""
 
     def __init__(self, terminal: Terminal, lines: _Lines, every_s: float) -> None:
         self._terminal, self._lines, self._every_s = terminal, lines, every_s
         self._loop = SupervisedLoop("says what goes on", self._beat)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._loop.start()
 
     def stop(self) -> None:
-        """End."""
+        """Stop the thread."""
         self._loop.stop()
 
     def _beat(self) -> None:
@@ -131,7 +136,7 @@ class _Heart:
 
 
 class _Lines:
-    """A line about the piece of work that was heard of last, when enough time has passed since the last line."""
+    """Prints a line on the reporting task, at most one every `every_s` seconds."""
 
     def __init__(self, console: Console, every_s: float) -> None:
         self._console, self._every_s = console, every_s
@@ -140,7 +145,7 @@ class _Lines:
         self._last: dict[str, tuple[int, int | None]] = {}
 
     def say_still(self) -> None:
-        """A line about the work that began last and has not ended, where one is due."""
+        """Print a line on the task started last and not finished, if one is due."""
         if self._last and time.monotonic() >= self._due:
             what, (done, total) = list(self._last.items())[-1]
             self(what, done, total)
@@ -165,7 +170,7 @@ class _Lines:
 
 
 def _count(done: float, total: float | None) -> str:
-    """So many of so many.
+    """Format `done/total`.
 
     >>> _count(256, 1000), _count(12_300_000, None)
     ('256/1000', '12.3M')
@@ -174,7 +179,7 @@ def _count(done: float, total: float | None) -> str:
 
 
 def _short(number: float) -> str:
-    """A count in few letters; up to a million in full."""
+    """Format a count; from a million on with M or G."""
     for size, unit in ((1e9, "G"), (1e6, "M")):
         if number >= size:
             return f"{number / size:.1f}{unit}"
@@ -183,13 +188,15 @@ def _short(number: float) -> str:
 
 @contextmanager
 def resumable(console: Console, folder: Path) -> Iterator[Terminal]:
-    """Shows the progress of work that keeps what it has finished; when interrupted, says where that is."""
+    """Progress of work that saves finished parts in `folder`; on Ctrl-C prints how to continue."""
     require_folder(folder)  # before hours of work whose results could not be kept
     try:
         with Terminal(console) as progress:
             yield progress
         if removed := keep_limit():
-            console.print(f"The cache was {removed / 1e9:.1f} GB above its limit; what was not used for long is gone.")
+            console.print(
+                f"The cache was {removed / 1e9:.1f} GB above its limit; the least recently used entries were deleted."
+            )
     except KeyboardInterrupt:
-        console.print(f"Interrupted. What was finished is in {folder}; the same command continues.", style="yellow")
+        console.print(f"Interrupted. Finished parts are in {folder}; run the same command to continue.", style="yellow")
         raise typer.Exit(130) from None

@@ -1,4 +1,4 @@
-"""`readbench report`, `compare`, `submit` and `leaderboard`: what comes of a run."""
+"""`readbench report`, `compare`, `submit` and `leaderboard`: results of runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from readbench.cli.former import refuse_others
-from readbench.cli.options import SUFFIX, Json, Root, many_methods, output
+from readbench.cli.options import SUBMISSION_SUFFIX, Json, Root, many_methods, output
 from readbench.cli.progress import Terminal
 from readbench.common.files import require_folder, write_text
 from readbench.errors import RunError, UnknownNameError, UsageError
@@ -22,43 +22,54 @@ if TYPE_CHECKING:
     from readbench.benchmark.report import Results
 
 PICTURE_WIDTH = 108
-_LEFT_OUT = re.compile(r"(?P<method>.+?) on (?P<dataset>\S+): (?P<why>.+)")
-"""What `readbench submit --rows FOLDER --leave-out` takes."""
+"""Columns of the leaderboard in `--picture`."""
+_LEAVE_OUT = re.compile(r"(?P<method>.+?) on (?P<dataset>\S+): (?P<why>.+)")
+"""A value of `--leave-out`."""
 
 
 def report_command(  # noqa: PLR0917 - typer reads options from the signature
     ctx: typer.Context,
-    folder: Annotated[Path, typer.Argument(help="A run folder.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/report")] = None,
+    folder: Annotated[Path, typer.Argument(help="Run folder.")],
+    out: Annotated[Path | None, typer.Option(help="Folder to write to.", show_default="FOLDER/report")] = None,
     full: Annotated[
-        Path | None, typer.Option(help="A run of the same methods on full corpora (--cap none).", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Run of the same methods on full corpora (--cap none), to compare with.",
+            show_default=False,
+        ),
     ] = None,
     beside: Annotated[
         list[Path] | None,
-        typer.Option("--with", help="A run over label budgets, noise or pollution to show too; may be repeated."),
+        typer.Option("--with", help="Another run to show, over label budgets, label noise or pollution; repeatable."),
     ] = None,
-    metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
-    picture: Annotated[Path | None, typer.Option(help="Also save what is printed as SVG.", show_default=False)] = None,
+    metric: Annotated[str, typer.Option(help="Metric that orders the methods.", show_default="NDCG@10")] = "",
+    picture: Annotated[
+        Path | None, typer.Option(help="Also save the printed leaderboard as SVG.", show_default=False)
+    ] = None,
     column: Annotated[
         float | None,
-        typer.Option(min=2, help="Width of figures in inches, for a paper; writes PDF too.", show_default="their own"),
+        typer.Option(
+            min=2,
+            help="Width of figures in inches, as for a paper; also writes PDF.",
+            show_default="that of each figure",
+        ),
     ] = None,
     documents: Annotated[
         str,
         typer.Option(
-            help="Address of the docs folder that the site links to.",
-            show_default="that of the clone which the report lies in; else documents are named",
+            help="URL of the documentation that the site links to.",
+            show_default="docs of the clone around the report, else no links",
         ),
     ] = "",
     trec: Annotated[
         Path | None,
         typer.Option(
-            help="Write lists and judgements there as TREC files, for trec_eval, instead.", show_default=False
+            help="Write ranked lists and relevance judgements to this folder as TREC files instead.", show_default=False
         ),
     ] = None,
     root: Root = None,
 ) -> None:
-    """Print the leaderboard of a run; write its site, every table (markdown, CSV, LaTeX) and figure (SVG, PNG) it has.
+    """Print the leaderboard of a run, and write a site with all tables (Markdown, CSV, LaTeX) and figures (SVG, PNG).
 
     Example: `readbench report runs/quick --picture leaderboard.svg`
     """
@@ -99,21 +110,21 @@ def _write_lists(folder: Path, target: Path) -> None:
 
 
 def _find_documents(target: Path) -> str:
-    """The way from a report to the documents of the clone that it lies in; empty where it lies in none."""
+    """Relative path from a report to the docs of the clone around it; "" outside a clone."""
     found = (folder / "docs" for folder in target.resolve().parents if (folder / "docs" / "protocol.md").is_file())
     return next((Path(os.path.relpath(docs, target.resolve())).as_posix() for docs in found), "")
 
 
 def _require_scores(results: Results) -> Results:
-    """The results of a run of which anything was computed."""
+    """Return the results; raise if no cell has one."""
     import numpy as np
 
     if np.isfinite(results.values[results.headline]).any():
         return results
-    cell, reason = results.failures[0] if results.failures else ("", "none was begun")
+    cell, reason = results.failures[0] if results.failures else ("", "none was started")
     first = f"the first, {cell}: {reason}" if cell else reason
     raise RunError(
-        f"No cell of {results.folder} has a result; {first.rstrip('.')}. Mend that, then start the run again with the"
+        f"No cell of {results.folder} has a result; {first.rstrip('.')}. Fix that, then start the run again with the"
         " same command. Real data need READBENCH_DATA, or --root."
     )
 
@@ -127,23 +138,28 @@ def _save_picture(results: Results, folder: Path, picture: Path) -> None:
 
 
 def compare_command(  # noqa: PLR0917 - typer reads options from the signature
-    first: Annotated[Path, typer.Argument(help="A run folder.")],
-    second: Annotated[Path | None, typer.Argument(help="Another; without it, two methods of the first.")] = None,
-    methods: Annotated[list[str] | None, many_methods("all they share", "A method, twice for one of each side")] = None,
-    metric: Annotated[str, typer.Option(help="What to compare.", show_default="NDCG@10")] = "",
-    rho: Annotated[int | None, typer.Option(help="Pollution level.", show_default="the first")] = None,
+    first: Annotated[Path, typer.Argument(help="Run folder.")],
+    second: Annotated[
+        Path | None, typer.Argument(help="Another run folder; without it, methods of the first are compared.")
+    ] = None,
+    methods: Annotated[
+        list[str] | None,
+        many_methods("all shared methods", "Method to compare; give two to compare one with the other"),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="Metric to compare.", show_default="NDCG@10")] = "",
+    rho: Annotated[int | None, typer.Option(help="Pollution level in percent.", show_default="the first")] = None,
     other_data: Annotated[
-        bool, typer.Option("--other-data", help="Compare what runs on different data share.")
+        bool, typer.Option("--other-data", help="Compare runs on different data, on the queries they share.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write compare.md and compare.json.", show_default=False)
+        Path | None, typer.Option(help="Folder for compare.md and compare.json.", show_default=False)
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Compare two runs, or two methods of one, on the same queries: second minus first.
+    """Compare two runs, or two methods of one run, query by query: second minus first.
 
-    With published rows as the second and no methods named, every method of the first stands beside all published ones
-    that read the same labels.
+    If the second folder holds published rows and no method is named, each method of the first is compared with the
+    published methods that use the same labels.
 
     Example: `readbench compare runs/quick --methods euclidean --methods dtw-i --out runs/quick/compare`
     """
@@ -181,23 +197,23 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
 
 
 def _compare_with_published(mine: Path, published: Path, metric: str, rho: int | None) -> None:
-    """Print each method of a run beside the published ones that read the same labels."""
+    """Print each method of a run against the published methods that use the same labels."""
     from readbench.benchmark.report import (
         against_table,
         compare_with_published,
-        own_cells,
         read_results,
+        read_scored_cells,
         show_table,
         state_method,
     )
 
     results = read_results(mine, metric)
     for method in results.methods:
-        cells = [cell for cell in own_cells(results, method) if rho is None or cell.rho == rho]
+        cells = [cell for cell in read_scored_cells(results, method) if rho is None or cell.rho == rho]
         labels = state_method(method).labels
         if labels == "unknown":
-            unknown = f"Which labels {method} reads is not known here: all published methods stand beside it."
-            hint = "Name its file: readbench --plugin FILE compare ..."
+            unknown = f"Which labels {method} uses is unknown, so it is compared with all published methods."
+            hint = "Load its plug-in: readbench --plugin FILE compare ..."
             Console(stderr=True).print(f"{unknown} {hint}", style="yellow", markup=False, highlight=False)
         rows = compare_with_published(cells, published, metric=metric, labels="" if labels == "unknown" else labels)
         show_table(against_table(results.title(method), rows, metric), output())
@@ -206,42 +222,46 @@ def _compare_with_published(mine: Path, published: Path, metric: str, rho: int |
 def submit_command(  # noqa: PLR0917 - typer reads options from the signature
     ctx: typer.Context,
     folders: Annotated[
-        list[Path] | None, typer.Argument(metavar="RUN", help="A run folder; for --rows, any number.")
+        list[Path] | None, typer.Argument(metavar="RUN", help="Run folder; with --rows, any number.")
     ] = None,
-    name: Annotated[str, typer.Option(help="Name on the leaderboard.", show_default="of the folder")] = "",
-    authors: Annotated[str, typer.Option(help="Who made the system.", show_default=False)] = "",
-    url: Annotated[str, typer.Option(help="Where to read about it.", show_default=False)] = "",
+    name: Annotated[str, typer.Option(help="Name on the leaderboard.", show_default="name of the folder")] = "",
+    authors: Annotated[str, typer.Option(help="Authors of the system.", show_default=False)] = "",
+    url: Annotated[str, typer.Option(help="URL of a description.", show_default=False)] = "",
     trained_on: Annotated[
         str,
-        typer.Option(help="Datasets that any part was trained on, or none.", show_default="not declared"),
+        typer.Option(
+            help="Datasets that any part was trained on, separated by commas, or none.", show_default="not declared"
+        ),
     ] = "",
     chosen_on: Annotated[
         str,
-        typer.Option(help="Datasets in sight when settings were chosen, or none.", show_default="not declared"),
+        typer.Option(
+            help="Datasets that settings were chosen on, separated by commas, or none.", show_default="not declared"
+        ),
     ] = "",
     labels: Annotated[
-        str, typer.Option(help="Labels that it reads: none, pool or all.", show_default="not declared")
+        str, typer.Option(help="Labels that the system uses: none, pool or all.", show_default="not declared")
     ] = "",
-    out: Annotated[Path | None, typer.Option(help="File to write.", show_default=f"NAME{SUFFIX}")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write.", show_default=f"NAME{SUBMISSION_SUFFIX}")] = None,
     rows: Annotated[
         Path | None,
         typer.Option(
-            help="Put the finished cells of the runs into this folder of published rows instead; what it has stays."
+            help="Instead of a submission: add the finished cells of the runs to this folder of published rows."
         ),
     ] = None,
-    methods: Annotated[
-        list[str] | None, many_methods("of the runs", "For --rows, a method that is planned too")
-    ] = None,
+    methods: Annotated[list[str] | None, many_methods("of the runs", "With --rows: further method to plan")] = None,
     partly: Annotated[
         bool,
-        typer.Option("--partly", help="For --rows, plan new methods of these runs only on what these runs are on."),
+        typer.Option("--partly", help="With --rows: plan new methods only on the datasets of these runs."),
     ] = False,
     leave_out: Annotated[
         list[str] | None,
-        typer.Option(help='For --rows, "METHOD on DATASET: WHY", which is not planned any more; may be repeated.'),
+        typer.Option(
+            help='With --rows: cells to plan no longer, with the reason: "METHOD on DATASET: WHY"; repeatable.'
+        ),
     ] = None,
 ) -> None:
-    """Pack a run into one small file for a leaderboard, and check it as a leaderboard will; or publish rows of runs.
+    """Pack a run into a submission file and check it as the leaderboard does; with `--rows`, publish rows of runs.
 
     Example: `readbench submit runs/quick --name our-encoder --authors "A. Author" --trained-on none`
     """
@@ -265,7 +285,7 @@ def submit_command(  # noqa: PLR0917 - typer reads options from the signature
         "out",
     )
     if not folders or len(folders) > 1:
-        raise UsageError("A submission is of one run. Name its folder, or give --rows for published rows of many.")
+        raise UsageError("A submission holds one run. Give its folder, or --rows to publish rows of several.")
     folder = folders[0]
     if labels not in {"", "none", "pool", "all"}:
         raise UsageError(f"--labels takes none, pool or all. Got {labels!r}.")
@@ -276,33 +296,33 @@ def submit_command(  # noqa: PLR0917 - typer reads options from the signature
         )
     except ValueError as error:
         raise UsageError("--name takes up to 60 letters, digits, dots, hyphens and underscores.") from error
-    path = out or Path(f"{declared.name}{SUFFIX}")
+    path = out or Path(f"{declared.name}{SUBMISSION_SUFFIX}")
     with write_atomically(path) as partial:
         write_bundle(_require_scores(read_results(folder)), declared, partial)
         unchecked = read_bundle(partial).unchecked
-    odd = f" (not checked, because not installed here: {', '.join(unchecked)})" if unchecked else ""
-    typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{odd}")
+    odd = f" (not checked, because not installed: {', '.join(unchecked)})" if unchecked else ""
+    typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its metrics match its ranked lists{odd}")
 
 
 def publish_rows(
     folders: Sequence[Path], out: Path, methods: Sequence[str], *, partly: bool, leave_out: Sequence[str]
 ) -> None:
-    """Put the finished cells of runs into one small folder of published rows."""
+    """Add the finished cells of runs to a folder of published rows."""
     from readbench.benchmark.runs import publish
     from readbench.engine.spec import parse, split_specs
 
     named = [str(parse(text)) for text in split_specs(methods)]
     left: dict[str, dict[str, str]] = {}
     for text in leave_out:
-        if not (match := _LEFT_OUT.fullmatch(text.strip())):
+        if not (match := _LEAVE_OUT.fullmatch(text.strip())):
             raise UsageError(f'--leave-out takes "METHOD on DATASET: WHY". Got {text!r}.')
         left.setdefault(str(parse(match["method"])), {})[match["dataset"]] = match["why"]
     done = publish(folders, out, named, partly=partly, left_out=left)
     console = Console(stderr=True)
     for method in done.replaced:
-        _line(console, f"{method}: its earlier rows came from other code, packages or weights and were left out")
+        _line(console, f"{method}: earlier rows were left out, since they come from other code, packages or weights")
     missing = done.planned - done.computed
-    said = f"; {missing} are planned and not computed (see README.md there)" if missing else ""
+    said = f"; {missing} planned cells are not computed (see README.md there)" if missing else ""
     _line(console, f"{done.computed} of {done.planned} cells in {out}, {done.size / 1e6:.1f} MB{said}")
 
 
@@ -312,30 +332,30 @@ def _line(console: Console, text: str) -> None:
 
 def leaderboard_command(  # noqa: PLR0917 - typer reads options from the signature
     ctx: typer.Context,
-    folder: Annotated[Path, typer.Argument(help=f"Folder with submissions (*{SUFFIX}).")],
-    out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/leaderboard")] = None,
+    folder: Annotated[Path, typer.Argument(help=f"Folder with submissions (*{SUBMISSION_SUFFIX}).")],
+    out: Annotated[Path | None, typer.Option(help="Folder to write to.", show_default="FOLDER/leaderboard")] = None,
     reference: Annotated[
         Path | None,
-        typer.Option(help="The submission whose tasks are the right ones.", show_default="those most share"),
+        typer.Option(help="Submission whose tasks the others must have.", show_default="the tasks shared by most"),
     ] = None,
-    metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
+    metric: Annotated[str, typer.Option(help="Metric that orders the methods.", show_default="NDCG@10")] = "",
     published: Annotated[
         Path | None,
-        typer.Option(help="Published rows, as the first submission; with --check, what submissions are held against."),
+        typer.Option(help="Folder of published rows, listed first; with --check, submissions are compared with them."),
     ] = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Check submissions as a pull request must pass; exit code 1 where one does not."),
+        typer.Option("--check", help="Check the submissions as for a pull request; exit code 1 if one fails."),
     ] = False,
     reviewed: Annotated[
         list[str] | None,
-        typer.Option(help="With --check, name of a submission that a person has looked at, so that it is not held."),
+        typer.Option(help="With --check: name of a submission that a person has approved; repeatable."),
     ] = None,
     rerun: Annotated[
-        int, typer.Option(min=0, help="With --check, tasks on which each method is run again, where it can be.")
+        int, typer.Option(min=0, help="With --check: number of tasks on which each method is rerun, where it can be.")
     ] = 1,
 ) -> None:
-    """Make a leaderboard from many submissions; those that cannot be believed are named with the reason.
+    """Make a leaderboard from submissions; rejected ones are listed with the reason.
 
     Example: `readbench leaderboard submissions`
     """
@@ -355,10 +375,10 @@ def leaderboard_command(  # noqa: PLR0917 - typer reads options from the signatu
     )
 
     if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}. Name one with submissions (*{SUFFIX}).")
+        raise UsageError(f"There is no folder {folder}. Give a folder with submissions (*{SUBMISSION_SUFFIX}).")
     require_folder(out or folder / "leaderboard")
     rows = read_results(published) if published else None
-    board = rank_submissions(sorted(folder.glob(f"*{SUFFIX}")), reference, metric or DEFAULT_METRIC, rows)
+    board = rank_submissions(sorted(folder.glob(f"*{SUBMISSION_SUFFIX}")), reference, metric or DEFAULT_METRIC, rows)
     console = output()
     show_table(standings_table(board), console)
     if board.rejected:
@@ -368,14 +388,14 @@ def leaderboard_command(  # noqa: PLR0917 - typer reads options from the signatu
 
 
 def check_all(folder: Path, published: Path | None, reviewed: Sequence[str], rerun: int) -> None:
-    """Check submissions against published rows; exit code 1 where one is refused or held, with the reason."""
+    """Check submissions against published rows and print the results; exit with 1 if one is refused or held."""
     from readbench.benchmark.report import check_submissions, find_published, read_results
 
     held_against = read_results(find_published(published) if published else find_published())
     checked = check_submissions(folder, held_against, reviewed, rerun)
     for one in checked:
         said = [f"refused: {reason}" for reason in one.reasons] or [f"held for review: {doubt}" for doubt in one.doubts]
-        said = said or [f"taken: {', '.join(one.methods)}"]
+        said = said or [f"accepted: {', '.join(one.methods)}"]
         typer.echo(f"{one.file}: {'; '.join([*said, *(f'not reproduced: {reason}' for reason in one.missing)])}")
     refused = sum(bool(one.reasons) for one in checked)
     held = sum(bool(one.doubts) and not one.reasons for one in checked)
@@ -385,7 +405,7 @@ def check_all(folder: Path, published: Path | None, reviewed: Sequence[str], rer
 
 
 def _datasets(text: str) -> tuple[str, ...] | None:
-    """Names of datasets; nothing said is not the same as none."""
+    """Dataset names separated by commas; () for "none", None if not declared."""
     from readbench.engine.registry import SOURCES
 
     names = tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,4 +1,4 @@
-"""Speed benchmarks and training live beside the package, in a checkout."""
+"""Check for the `research` package, which only a checkout of the repository has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from readbench.errors import UsageError
 
 
 def require_research() -> None:
-    """Say in one sentence what to do where `research` cannot be imported."""
+    """Raise if `research` cannot be imported, and say how to install it."""
     if find_spec("research") is None:
         raise UsageError(
             "Speed benchmarks are part of the repository, not of the installed package: run this in a checkout"

@@ -1,4 +1,4 @@
-"""`readbench run`: do a plan, whole or in parts, and say before what it may cost."""
+"""`readbench run`: run a plan or one shard of it, with a forecast of language-model costs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from rich.console import Console
 from readbench.cli.former import refuse_others, was_given
 from readbench.cli.options import (
     DEFAULT_SEEDS,
-    MOST_SEED,
+    MAX_SEED,
     SUITES,
     SWEEPS,
-    WHOLE,
+    WHOLE_RUN,
+    Address,
     ExecutorName,
+    Gpus,
+    Jobs,
     Plugins,
     Root,
-    SplitUnit,
+    SplitBy,
+    many_datasets,
     many_methods,
     numbers,
     output,
@@ -38,87 +42,100 @@ if TYPE_CHECKING:
 def run_command(  # noqa: PLR0917 - typer reads options from the signature
     ctx: typer.Context,
     suite_name: Annotated[
-        str, typer.Option("--suite", help=f"A named plan, of which other options change parts: {', '.join(SUITES)}.")
+        str, typer.Option("--suite", help=f"Suite to run; other options replace parts of it: {', '.join(SUITES)}.")
     ] = "quick",
     sweep_name: Annotated[
         str,
         typer.Option(
-            "--sweep", help=f"Instead of a suite, what varies one thing: {', '.join(SWEEPS)}.", show_default=False
+            "--sweep", help=f"Instead of a suite: sweep over one parameter: {', '.join(SWEEPS)}.", show_default=False
         ),
     ] = "",
-    datasets: Annotated[
-        list[str] | None,
-        typer.Option("--datasets", "--dataset", help="Names separated by commas.", show_default="of the suite"),
-    ] = None,
+    datasets: Annotated[list[str] | None, many_datasets("of the suite")] = None,
     methods: Annotated[
         list[str] | None,
-        many_methods("of the suite", "ours, flagship or any other method (`readbench list methods`)"),
+        many_methods("of the suite", "Method, such as ours or flagship (`readbench list methods`)"),
     ] = None,
-    rho: Annotated[str, typer.Option(help="Pollution levels in percent.", show_default="of the suite")] = "",
+    rho: Annotated[
+        str, typer.Option(help="Pollution levels in percent, separated by commas.", show_default="of the suite")
+    ] = "",
     seeds: Annotated[
         str,
-        typer.Option(help="Split seeds.", show_default=f"of the suite; with --methods {DEFAULT_SEEDS}"),
+        typer.Option(
+            help="Split seeds, separated by commas.", show_default=f"of the suite; with --methods {DEFAULT_SEEDS}"
+        ),
     ] = "",
-    seed: Annotated[int | None, typer.Option(min=0, max=MOST_SEED, help="One split seed.", show_default=False)] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=MAX_SEED, help="A single split seed.", show_default=False)
+    ] = None,
     label_budget: Annotated[
         str,
         typer.Option(
-            help="Known labels: those of a query's first hits (0,5,20), of a share of the corpus (1%,10%), or all.",
+            help="Number of labelled hits per query (0,5,20), labelled share of the corpus (1%,10%), or all; separated"
+            " by commas.",
             show_default="of the suite",
         ),
     ] = "",
     label_noise: Annotated[
-        str, typer.Option(help="Shares of wrong labels in percent (0,10,20,30).", show_default="of the suite")
+        str,
+        typer.Option(
+            help="Percent of labels made wrong, separated by commas (0,10,20,30).", show_default="of the suite"
+        ),
     ] = "",
-    cap: Annotated[str, typer.Option(help="Most anomalies in a corpus, or none.", show_default="of the suite")] = "",
-    split_by: Annotated[SplitUnit, typer.Option(help="Hold out split groups, or whole assets.")] = "group",
+    cap: Annotated[
+        str,
+        typer.Option(
+            help="Largest number of anomalies in a corpus, or none for no limit.", show_default="of the suite"
+        ),
+    ] = "",
+    split_by: SplitBy = "group",
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Run folder.", show_default="runs/SUITE, or where another run is there, the next number behind it"
-        ),
+        typer.Option(help="Run folder.", show_default="runs/SUITE, or runs/SUITE-2 and so on if another run is there"),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
-    executor: Annotated[ExecutorName | None, typer.Option(help="Where jobs run.", show_default="by --jobs")] = None,
-    address: Annotated[str | None, typer.Option(help="A running Ray cluster.", show_default="a new one")] = None,
-    gpus: Annotated[float, typer.Option(min=0, help="GPUs that each job on Ray needs.")] = 0,
+    jobs: Jobs = 1,
+    executor: Annotated[
+        ExecutorName | None, typer.Option(help="Executor of the jobs.", show_default="by --jobs")
+    ] = None,
+    address: Address = None,
+    gpus: Gpus = 0,
     vectors_first: Annotated[
-        bool, typer.Option("--vectors-first", help="Encode all windows before the first cell, on all workers.")
+        bool, typer.Option("--vectors-first", help="Encode all windows on all workers before ranking.")
     ] = False,
-    shard: Annotated[str, typer.Option(help="Part i of n; `--merge` puts them together.")] = WHOLE,
+    shard: Annotated[str, typer.Option(help="Run shard i of n; join the shards with --merge.")] = WHOLE_RUN,
     merge: Annotated[
         list[Path] | None,
-        typer.Option(help="A part (`--shard i/n`) to put together in --out; may be repeated.", show_default=False),
+        typer.Option(help="Join this shard's run folder into --out; repeatable.", show_default=False),
     ] = None,
     prompts: Annotated[
         Path | None,
         typer.Option(
-            exists=True, dir_okay=False, help="Prompts for language models.", show_default="of their profiles"
+            exists=True, dir_okay=False, help="File with prompts for language models.", show_default="of their profiles"
         ),
     ] = None,
     max_cost: Annotated[
         float | None,
-        typer.Option(min=0, help="Most dollars that a language model may cost.", show_default="of its profile"),
+        typer.Option(min=0, help="Largest cost of a language model in US dollars.", show_default="of its profile"),
     ] = None,
     max_calls: Annotated[
-        int | None, typer.Option(min=0, help="Most calls of a language model.", show_default="of its profile")
+        int | None,
+        typer.Option(min=0, help="Largest number of calls of a language model.", show_default="of its profile"),
     ] = None,
     root: Root = None,
     plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
 ) -> None:
-    """Run methods on datasets; started again with the same folder, it continues.
+    """Run methods on datasets; run again with the same folder, it continues.
 
     Example: `readbench run --datasets sim_tanks --methods euclidean --methods random --rho 0,20 --seed 7 --out runs/ed`
     """
     if merge:
         refuse_others(ctx, "--merge", "merge", "out")
-        merge_parts(merge, out)
+        _merge_shards(merge, out)
         return
     if sweep_name and was_given(ctx, "suite_name"):
         raise UsageError("Give either --suite or --sweep.")
     if seed is not None and seeds:
         raise UsageError("Give either --seed or --seeds.")
-    # Wrong options are told before anything slow is imported.
+    # Options are checked before slow imports.
     changes: dict[str, Any] = {"split_by": split_by} | ({"corpus_cap": _cap(cap)} if cap else {})
     noise = numbers(label_noise, "--label-noise")
     changes |= _changes(datasets or [], methods, rho, str(seed) if seed is not None else seeds)
@@ -163,29 +180,29 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
 
 
 def _choose_folder(out: Path | None, suite_name: str, plan: Plan, console: Console) -> Path:
-    """The folder that was named; else one of the suite that holds no other run, so that none is written over."""
+    """`out`, or the first of runs/SUITE, runs/SUITE-2, ... that holds no other run."""
     from readbench.benchmark.runs import RunFolder, plan_of
     from readbench.errors import RunError
 
     def held(folder: Path) -> Plan | None:
-        """The plan of the run in a folder, None for no run; one that cannot be read is another run."""
+        """Plan of the run in a folder; None if there is no run."""
         run = RunFolder(folder)
         return plan_of(run.read_manifest()) if run.holds_run else None
 
     def free(folder: Path) -> bool:
         try:
             return held(folder) in (None, plan)
-        except (OSError, ValueError, KeyError, TypeError, UsageError, RunError):
+        except (OSError, ValueError, KeyError, TypeError, UsageError, RunError):  # an unreadable run is another run
             return False
 
     first = out or Path("runs") / suite_name
     if free(first):
         return first
     if out:
-        _line(console, f"{out} holds another run. Its cells stay; its tables are written anew for this one.")
+        _line(console, f"{out} holds another run. Its cells are kept; its tables are replaced by those of this run.")
         return out
-    beside = next(own for n in count(2) if free(own := first.with_name(f"{suite_name}-{n}")))
-    _line(console, f"{first} holds another run, which stays as it is. This one goes to {beside}.")
+    beside = next(candidate for n in count(2) if free(candidate := first.with_name(f"{suite_name}-{n}")))
+    _line(console, f"{first} holds another run. This run is written to {beside}.")
     return beside
 
 
@@ -194,7 +211,7 @@ def _changes(datasets: Sequence[str], methods: list[str] | None, rho: str, seeds
     changes: dict[str, Any] = {}
     if rho:
         changes["levels"] = numbers(rho, "--rho")
-    if methods or seeds:  # named methods run on all seeds, also where the suite itself makes do with fewer
+    if methods or seeds:  # named methods run on all seeds, even if the suite has fewer
         changes["seeds"] = numbers(seeds or DEFAULT_SEEDS, "--seeds")
     from readbench.engine.spec import parse, parse_dataset, split_specs
 
@@ -206,7 +223,7 @@ def _changes(datasets: Sequence[str], methods: list[str] | None, rho: str, seeds
 
 
 def _show_skipped(chosen: Suite, console: Console) -> None:
-    """Say what of a suite cannot run here: one line per reason."""
+    """Print the methods of a suite that cannot run here, one line per reason."""
     reasons: dict[str, list[str]] = {}
     for method, reason in chosen.skipped.items():
         reasons.setdefault(reason, []).append(method)
@@ -233,20 +250,20 @@ def _conclude(summary: RunSummary, console: Console) -> None:
 
 
 def _show_costs(forecasts: Sequence[Forecast], models: ModelOptions, console: Console) -> None:
-    """One line a model and dataset, and one with the sum and the budget a model; nothing where no model is asked.
+    """Print the forecast cost per language model and dataset, and per model the sum and its budget.
 
     Args:
-        forecasts: those of one model stand together.
-        models: what goes before the profiles.
-        console: where to.
+        forecasts: sorted by model.
+        models: options that override the profiles.
+        console: to print to.
     """
     from readbench.engine.llm import Spending, describe_spending
 
     for model, group in groupby(forecasts, key=lambda forecast: forecast.model):
-        own = list(group)
-        most = [forecast.most for forecast in own]
+        of_model = list(group)
+        most = [forecast.most for forecast in of_model]
         *told, total, budget = describe_spending(model, [*most, sum(most, Spending())], models)
-        for forecast, cost in zip(own, told, strict=True):
+        for forecast, cost in zip(of_model, told, strict=True):
             _line(console, f"{model} on {forecast.dataset}: {cost}")
         _line(console, f"{model}: {total}; {budget}")
 
@@ -255,14 +272,13 @@ def _line(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def merge_parts(parts: Sequence[Path], out: Path | None) -> None:
-    """Put parts of one run together."""
+def _merge_shards(parts: Sequence[Path], out: Path | None) -> None:
     from readbench.benchmark.report import read_results, show_report
     from readbench.benchmark.runs import merge
 
     if out is None:
-        raise UsageError("--merge needs the run folder to write. Give --out.")
+        raise UsageError("--merge needs a run folder to write to. Give --out FOLDER.")
     plan = merge(list(parts), out)
     show_report(read_results(out), output())
     cells = len(list(plan.cells()))
-    Console(stderr=True).print(f"{cells} cells of {len(parts)} parts; results in {out}")
+    Console(stderr=True).print(f"{cells} cells of {len(parts)} shards; results in {out}")

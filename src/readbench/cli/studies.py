@@ -1,4 +1,4 @@
-"""`readbench study`: measure what stands beside the ranking, print its tables, write them and its figures."""
+"""`readbench study`: run a study; print its tables, write tables and figures."""
 
 from __future__ import annotations
 
@@ -9,35 +9,34 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from readbench.cli.options import Plugins, Root, many_methods, numbers, output
+from readbench.cli.options import Jobs, Plugins, Root, many_datasets, many_methods, numbers, output
 from readbench.cli.progress import resumable
 
 
 def study_command(  # noqa: PLR0917 - typer reads options from the signature
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A study (`readbench list studies`).")],
-    datasets: Annotated[
-        list[str] | None,
-        typer.Option("--datasets", "--dataset", help="Names separated by commas.", show_default="of the study"),
-    ] = None,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a study (`readbench list studies`).")],
+    datasets: Annotated[list[str] | None, many_datasets("of the study")] = None,
     methods: Annotated[list[str] | None, many_methods("of the study")] = None,
     seeds: Annotated[
         str, typer.Option("--seeds", "--seed", help="Split seeds, separated by commas.", show_default="of the study")
     ] = "",
-    rho: Annotated[str, typer.Option(help="Pollution levels in percent.", show_default="of the study")] = "",
+    rho: Annotated[
+        str, typer.Option(help="Pollution levels in percent, separated by commas.", show_default="of the study")
+    ] = "",
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the study; may be repeated."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Setting of the study; repeatable."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write; finished cells are kept there.", show_default="runs/NAME")
+        Path | None, typer.Option(help="Folder for results and finished cells.", show_default="runs/NAME")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
+    jobs: Jobs = 1,
     root: Root = None,
     plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
 ) -> None:
-    """Measure a study: a grid of datasets, methods, seeds and levels with a metric and a figure.
+    """Run a study: a grid of datasets, methods, seeds and levels with its metric and figure.
 
-    Started again with the same folder, it keeps what is finished. Options that do not apply to a study are refused.
+    Run again with the same folder, it continues. Options that do not apply to the study are refused.
     Example: `readbench study opinions --datasets sim_ecg --seeds 0 --methods "rocket+verdict" --set novelty=false`
     """
     chosen: dict[str, Sequence[Any]] = {"seeds": numbers(seeds, "--seeds"), "levels": numbers(rho, "--rho")}
@@ -57,7 +56,7 @@ def study_command(  # noqa: PLR0917 - typer reads options from the signature
     with resumable(console, grid.out) as progress:
         found = run_study(study, grid, executor_of(workers=jobs), progress)
     if found.results:
-        for table in (study.shown or study.tables)(found.results):
+        for table in study.show(found.results, briefly=True):
             show_table(table, output())
         files = write_study(study, found.results, grid)
         console.print(f"wrote {', '.join(files)} into {grid.out}", highlight=False)

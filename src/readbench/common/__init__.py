@@ -1,1 +1,1 @@
-"""What every room needs and none owns."""
+"""Helpers that every room uses: files, cache, progress, deadlines, users' tables, times, plots."""

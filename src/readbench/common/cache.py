@@ -1,7 +1,7 @@
-"""What lies in the cache, when it was used last, and how it is kept within a limit.
+"""The cache on disk: its entries, their last use, and its size limit.
 
-Everything that is listed here can be computed again. What cannot (what language models have cost, licences that were
-accepted, demonstration libraries) lies beside it and is never touched.
+Everything listed here can be computed again. What cannot (costs of language models, accepted licences, demonstration
+libraries) lies in other folders and is never removed.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LIMIT = "READBENCH_CACHE_GB"
-"""The variable that says how large the cache may become."""
+"""Environment variable with the size limit of the cache, in gigabytes."""
 DEPTHS = {"windows": 1, "scores": 1, "embeddings": 2, "models": 2, "scale": 1}
-"""Folders of the cache that can be computed again, and how deep in them an entry lies."""
+"""Folders of the cache that can be computed again, and the depth of their entries."""
 UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
-"""What reading an array from a damaged file may raise, or from one that was removed meanwhile."""
+"""Errors of reading an array from a damaged file, or from one that was removed meanwhile."""
 IN_USE_S = 3600.0
-"""What was used within this time may be in use now: a limit leaves it alone."""
+"""Entries used within this many seconds may be in use: the limit does not remove them."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A file or folder of the cache that is kept or removed whole.
+    """A file or folder of the cache, removed as a whole.
 
     Args:
-        path: where it is.
-        kind: the folder of the cache it is in.
-        size: in bytes.
-        used: when it was last read or written, in seconds since the epoch.
+        path: file or folder.
+        kind: the folder of the cache that holds it.
+        size: bytes.
+        used: last time it was read or written, seconds since 1970.
     """
 
     path: Path
@@ -53,7 +53,7 @@ class CacheEntry:
     used: float
 
     def remove(self) -> None:
-        """Remove it; another process may have done so."""
+        """Remove it; it may be gone already."""
         if self.path.is_dir():
             shutil.rmtree(self.path, ignore_errors=True)
         else:
@@ -61,7 +61,7 @@ class CacheEntry:
 
 
 def list_cache(root: Path | None = None, kind: str = "") -> list[CacheEntry]:
-    """All entries of the cache, or of one kind, the least recently used first."""
+    """List the entries of the cache, or of one kind, least recently used first."""
     root = root or cache_root()
     found = [
         _entry(path, name)
@@ -70,54 +70,50 @@ def list_cache(root: Path | None = None, kind: str = "") -> list[CacheEntry]:
         for path in _below(root / name, depth)
         if path.suffix not in {".partial", ".lock"}
     ]
-    return sorted(found, key=lambda own: (own.used, str(own.path)))
+    return sorted(found, key=lambda entry: (entry.used, str(entry.path)))
 
 
 def choose_surplus(entries: Sequence[CacheEntry], most: float, idle_s: float = 0.0) -> list[CacheEntry]:
-    """The least recently used entries without which the others take at most so many bytes.
+    """Choose the least recently used entries whose removal leaves at most `most` bytes.
 
     Args:
-        entries: the least recently used first.
+        entries: least recently used first.
         most: bytes.
-        idle_s: entries used within this time stay, whatever the limit.
+        idle_s: keep entries used within this many seconds, even above the limit.
     """
-    left, limit, chosen = sum(own.size for own in entries), time.time() - idle_s, []
-    for own in entries:
-        if left <= most or own.used > limit:
+    left, limit, chosen = sum(entry.size for entry in entries), time.time() - idle_s, []
+    for entry in entries:
+        if left <= most or entry.used > limit:
             break
-        chosen.append(own)
-        left -= own.size
+        chosen.append(entry)
+        left -= entry.size
     return chosen
 
 
 def keep_limit(root: Path | None = None) -> int:
-    """Remove what is above the limit of `READBENCH_CACHE_GB` and not in use; the bytes removed, 0 without a limit."""
+    """Remove idle entries above the limit of `READBENCH_CACHE_GB`; return the bytes removed, 0 without a limit."""
     if not (text := os.environ.get(LIMIT, "").strip()):
         return 0
     if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
         raise UsageError(f"{LIMIT} takes a number of gigabytes, as in {LIMIT}=5. Got {text!r}.")
     surplus = choose_surplus(list_cache(root), float(text) * 1e9, IN_USE_S)
-    for own in surplus:
-        own.remove()
-    return sum(own.size for own in surplus)
+    for entry in surplus:
+        entry.remove()
+    return sum(entry.size for entry in surplus)
 
 
 def mark_used(path: Path) -> None:
-    """Note that a file was read: many systems do not write down when."""
-    with suppress(OSError):  # removed meanwhile, or a place that may only be read
+    """Set the time of last use; many file systems do not record reads."""
+    with suppress(OSError):  # removed meanwhile, or a read-only folder
         os.utime(path)
 
 
 def keep_arrays(path: Path, compute: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """Arrays from a file of the cache, or computed and kept there; a damaged file is computed again.
+    """Load the arrays of an `.npz` cache file by name, or compute and store them; a damaged file is computed again.
 
-    Processes that want the same file wait for each other, so that it is computed once.
-
-    Args:
-        path: the file, `.npz`.
-        compute: gives the arrays by name.
+    A lock makes processes that want the same file wait, so that it is computed once.
     """
-    import numpy as np  # noqa: PLC0415 - slow to import; who looks after the cache needs none
+    import numpy as np  # noqa: PLC0415 - slow to import; listing the cache does not need it
 
     with exclusive(path.with_suffix(".lock")):
         try:
@@ -133,7 +129,7 @@ def keep_arrays(path: Path, compute: Callable[[], dict[str, NDArray[Any]]]) -> d
 
 
 def parse_size(text: str) -> float:
-    """Bytes, from a number with a unit.
+    """Parse a size such as `500MB` into bytes.
 
     >>> parse_size("1.5 GB"), parse_size("200M"), parse_size("0")
     (1500000000.0, 200000000.0, 0.0)
@@ -145,7 +141,7 @@ def parse_size(text: str) -> float:
 
 
 def _below(folder: Path, depth: int) -> Iterator[Path]:
-    """What lies so deep in a folder; a file above that depth is an entry, too."""
+    """Paths at this depth below a folder, and files above that depth."""
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):

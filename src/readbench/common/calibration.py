@@ -1,8 +1,8 @@
-"""Whether stated certainty holds: calibration of probabilities, and detection of what is new.
+"""Calibration of probabilities and detection of novel faults.
 
-`reliability`, `expected_calibration_error` and `coverage` ask whether a probability, or a prediction set, keeps its
-word. `auroc`, `false_alarm_rate` and `detection_rate` ask whether unknown faults are told from known ones; they see
-only the order of the scores.
+`reliability`, `expected_calibration_error` and `coverage` measure whether stated probabilities and prediction sets
+hold. `auroc`, `false_alarm_rate` and `detection_rate` measure how well novelty scores separate unknown faults from
+known ones; only the order of the scores matters.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from numpy.typing import ArrayLike, NDArray
 from readbench.common.checks import require_probability
 from readbench.errors import NotFiniteError, ParameterError, UsageError
 
-BINS = 15
+DEFAULT_BINS = 15
 Binning = Literal["mass", "width"]
-"""Bins that hold equally many answers, or that are equally wide between 0 and 1."""
+"""Bins with equally many answers, or of equal width between 0 and 1."""
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Stated against real certainty, bin by bin; empty bins are left out.
+    """Reliability curve: stated confidence against accuracy per bin; empty bins are left out.
 
     Args:
         confidence: (B,) mean stated probability, ascending.
-        accuracy: (B,) share of right answers.
+        accuracy: (B,) share of correct answers.
         count: (B,) answers in the bin.
     """
 
@@ -43,18 +43,19 @@ class Reliability:
         return float(np.average(np.abs(self.accuracy - self.confidence), weights=self.count))
 
 
-def reliability(confidence: ArrayLike, correct: ArrayLike, *, bins: int = BINS, by: Binning = "mass") -> Reliability:
-    """The reliability curve of answers.
+def reliability(
+    confidence: ArrayLike, correct: ArrayLike, *, bins: int = DEFAULT_BINS, by: Binning = "mass"
+) -> Reliability:
+    """Compute the reliability curve of answers.
 
-    Bins of equal mass are the default: answers crowd near certainty, where bins of equal width would put most of them
-    into one and leave a handful to each of the others. Equal confidences share a bin, so the order of the answers does
-    not matter and a bin may stay empty.
+    The default is bins of equal mass: most confidences are near 1, and bins of equal width would put most answers into
+    one bin. Equal confidences share a bin, so the order of the answers does not matter and a bin may stay empty.
 
     Args:
         confidence: (n,) stated probability of each answer, in [0, 1].
-        correct: (n,) whether it was right.
-        bins: most bins.
-        by: what the bins have in common.
+        correct: (n,) whether it was correct.
+        bins: maximum number of bins.
+        by: kind of bins.
 
     >>> curve = reliability([0.2, 0.2, 0.9, 0.9], [False, False, True, True], bins=2)
     >>> curve.confidence, curve.accuracy, curve.count
@@ -75,9 +76,9 @@ def reliability(confidence: ArrayLike, correct: ArrayLike, *, bins: int = BINS, 
 
 
 def expected_calibration_error(
-    confidence: ArrayLike, correct: ArrayLike, *, bins: int = BINS, by: Binning = "mass"
+    confidence: ArrayLike, correct: ArrayLike, *, bins: int = DEFAULT_BINS, by: Binning = "mass"
 ) -> float:
-    """Mean gap between stated and real certainty over the bins of `reliability`, weighted by their size.
+    """Expected calibration error: mean |accuracy - confidence| over bins, weighted by their count.
 
     >>> round(expected_calibration_error([0.8, 0.8, 0.8, 0.8], [True, True, False, False]), 3)
     0.3
@@ -86,19 +87,19 @@ def expected_calibration_error(
 
 
 def calibration_floor(
-    confidence: ArrayLike, *, seed: int, draws: int = 100, bins: int = BINS, by: Binning = "mass"
+    confidence: ArrayLike, *, seed: int, draws: int = 100, bins: int = DEFAULT_BINS, by: Binning = "mass"
 ) -> float:
-    """The mean ECE of answers that are right exactly as often as stated: what chance alone gives with so many answers.
+    """Mean ECE of perfectly calibrated answers: the part of an ECE that is due to chance.
 
-    Bins of few answers never show their true share of right ones, so an ECE is above zero for honest probabilities
-    too; an error near this figure is no evidence against them.
+    A bin of few answers never shows its true accuracy, so the ECE of honest probabilities is above zero, too. An ECE
+    near this floor is no evidence of miscalibration.
 
     Args:
         confidence: (n,) stated probability of each answer, in [0, 1].
         seed: of the draws.
-        draws: how often the answers are drawn.
-        bins: most bins.
-        by: what the bins have in common.
+        draws: number of random draws.
+        bins: maximum number of bins.
+        by: kind of bins.
 
     >>> calibration_floor([0.5] * 100, seed=0) > calibration_floor([0.5] * 10_000, seed=0)
     True
@@ -109,7 +110,7 @@ def calibration_floor(
 
 
 def coverage(sets: Sequence[Collection[int]], labels: ArrayLike) -> float:
-    """Share of queries whose prediction set holds their true label.
+    """Share of queries whose prediction set contains the true label.
 
     >>> coverage([{1, 2}, {3}], [2, 1])
     0.5
@@ -117,11 +118,11 @@ def coverage(sets: Sequence[Collection[int]], labels: ArrayLike) -> float:
     true = np.asarray(labels).tolist()
     if not true or len(true) != len(sets):
         raise UsageError(f"Coverage needs a set for each label, and one at least; got {len(sets)} and {len(true)}.")
-    return float(np.mean([label in own for own, label in zip(sets, true, strict=True)]))
+    return float(np.mean([label in chosen for chosen, label in zip(sets, true, strict=True)]))
 
 
 def _answers(confidence: ArrayLike, correct: ArrayLike) -> tuple[Floats, Floats]:
-    """Both as float vectors of one length, after making sure that the first holds probabilities."""
+    """Check and convert to two float vectors of equal length, the first with values in [0, 1]."""
     stated, right = np.asarray(confidence, np.float64), np.asarray(correct, np.float64)
     if stated.ndim != 1 or stated.shape != right.shape or not len(stated):
         raise UsageError(
@@ -134,7 +135,7 @@ def _answers(confidence: ArrayLike, correct: ArrayLike) -> tuple[Floats, Floats]
     return stated, right
 
 
-DETECTION = 0.95
+DEFAULT_DETECTION = 0.95
 
 
 def auroc(
@@ -143,10 +144,10 @@ def auroc(
     """Probability that a novel query scores above a known one, ties counting half (Mann and Whitney, 1947).
 
     Args:
-        novel: (n,) scores of what is new; larger means newer.
-        known: (m,) scores of what is not.
-        novel_votes: (n,) what each of them counts; one each by default.
-        known_votes: (m,) likewise.
+        novel: (n,) scores of novel queries; larger means more novel.
+        known: (m,) scores of known queries.
+        novel_votes: (n,) weights of the novel queries; 1 each by default.
+        known_votes: (m,) weights of the known queries; 1 each by default.
 
     >>> auroc([3.0, 1.0], [0.0, 1.0])
     0.875
@@ -160,13 +161,13 @@ def auroc(
     return float(np.average(below, weights=weights) / (2 * tally[-1]))
 
 
-def false_alarm_rate(novel: ArrayLike, known: ArrayLike, *, detection: float = DETECTION) -> float:
-    """Share of known queries that score at least as high as the threshold which finds `detection` of the novel ones.
+def false_alarm_rate(novel: ArrayLike, known: ArrayLike, *, detection: float = DEFAULT_DETECTION) -> float:
+    """Share of known queries at or above the threshold that detects a share `detection` of the novel ones.
 
     Args:
-        novel: (n,) scores of what is new; larger means newer.
-        known: (m,) scores of what is not.
-        detection: least share of the novel queries at or above the threshold.
+        novel: (n,) scores of novel queries; larger means more novel.
+        known: (m,) scores of known queries.
+        detection: minimum share of novel queries at or above the threshold.
 
     >>> false_alarm_rate([3.0, 2.0, 1.0], [0.0, 1.5, 2.5, 9.0], detection=0.6)
     0.5
@@ -179,11 +180,11 @@ def false_alarm_rate(novel: ArrayLike, known: ArrayLike, *, detection: float = D
 
 
 def detection_rate(novel: ArrayLike, known: ArrayLike, false_alarms: ArrayLike) -> NDArray[np.float64]:
-    """Share of novel queries above the threshold that alarms at most so many of the known: the ROC curve, as steps.
+    """Detection rate at given false alarm rates: the ROC curve, as steps.
 
     Args:
-        novel: (n,) scores of what is new; larger means newer.
-        known: (m,) scores of what is not.
+        novel: (n,) scores of novel queries; larger means more novel.
+        known: (m,) scores of known queries.
         false_alarms: (K,) allowed shares of known queries above the threshold, in [0, 1].
 
     Returns:
@@ -200,7 +201,7 @@ def detection_rate(novel: ArrayLike, known: ArrayLike, false_alarms: ArrayLike) 
 
 
 def _scores(novel: ArrayLike, known: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both as vectors of finite numbers, neither empty."""
+    """Check and convert to two non-empty vectors of finite numbers."""
     new, old = np.asarray(novel, np.float64), np.asarray(known, np.float64)
     if new.ndim != 1 or old.ndim != 1 or not len(new) or not len(old):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What every test of significance asks of its input, said in the same words."""
+"""Input checks shared by all significance tests."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from readbench.errors import NotFiniteError, ParameterError, UsageError
 DECIMALS = 12
 """Scores are compared after rounding to this many decimals.
 
-Two methods with the same per-query values in another order have means that differ in the last bit. That is a
-tie, and rank tests must see it as one.
+Means of the same per-query values in another order differ in the last bit; rank tests must see them as a tie.
 """
 
 
@@ -20,7 +19,7 @@ def score_table(scores: ArrayLike, test: str) -> NDArray[np.float64]:
 
     Args:
         scores: (n, m) one row per dataset, one column per method; larger is better.
-        test: the test that asks, for the message.
+        test: name of the test, for error messages.
 
     Returns:
         (n, m) float64, finite, n and m at least 2.

@@ -1,9 +1,9 @@
-"""Work that ends when its time is over: who waits for it says how long, and long loops look at the clock.
+"""Deadlines: the caller sets a time limit, and long loops check it.
 
 ```
-with set_deadline(Deadline(time.monotonic() + 60)):   # who waits
+with set_deadline(Deadline(time.monotonic() + 60)):   # the caller
     for window in windows:
-        check_deadline()                              # raises OverdueError when the time is over
+        check_deadline()                              # raises OverdueError after the deadline
 ```
 """
 
@@ -23,58 +23,58 @@ from readbench.errors import OverdueError
 
 @dataclass(eq=False)
 class Deadline:
-    """When work must end: `at` on the clock of `time.monotonic`. Whoever holds it may make it earlier."""
+    """Time `at` which work must end, on the clock of `time.monotonic`; may be changed while work runs."""
 
     at: float
 
 
 class AnyLock(Protocol):
-    """A lock of threads."""
+    """Protocol of `threading.Lock` and `RLock`."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as they have it
-        """Take it, if that is possible in so many seconds."""
+        """Acquire the lock within `timeout` seconds."""
         ...
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         ...
 
 
-_SET: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+_DEADLINE: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
 def set_deadline(deadline: Deadline) -> Iterator[None]:
-    """Let the work of this thread end at a deadline.
+    """Set the deadline of this thread for the block.
 
     >>> with set_deadline(Deadline(time.monotonic() - 1)):
     ...     check_deadline()
     Traceback (most recent call last):
     readbench.errors.OverdueError: The time for this was over before it was done. Ask for less at once.
     """
-    token = _SET.set(deadline)
+    token = _DEADLINE.set(deadline)
     try:
         yield
     finally:
-        _SET.reset(token)
+        _DEADLINE.reset(token)
 
 
 @contextmanager
 def within_seconds(seconds: float) -> Iterator[None]:
-    """Let the work of this thread end after so many seconds, or at the deadline that it has, whichever is earlier.
+    """Limit the block to this many seconds, or to the deadline already set if that is earlier.
 
     >>> with within_seconds(5.0), within_seconds(60.0):
     ...     seconds_left() <= 5.0
     True
     """
-    known = _SET.get()
+    known = _DEADLINE.get()
     at = time.monotonic() + seconds
     with set_deadline(Deadline(at if known is None else min(at, known.at))):
         yield
 
 
 def pause(seconds: float) -> None:
-    """Wait, at most until the deadline of the work at hand; `OverdueError` where that comes first.
+    """Sleep until `seconds` have passed; raise `OverdueError` if the deadline comes first.
 
     >>> with within_seconds(0.01):
     ...     pause(60.0)
@@ -89,7 +89,7 @@ def pause(seconds: float) -> None:
 
 @contextmanager
 def hold_lock(lock: AnyLock) -> Iterator[None]:
-    """Hold a lock of threads; `OverdueError` where the deadline of the work at hand comes first.
+    """Hold a lock; raise `OverdueError` if the deadline comes before it is free.
 
     >>> with hold_lock(threading.RLock()):
     ...     pass
@@ -103,23 +103,23 @@ def hold_lock(lock: AnyLock) -> Iterator[None]:
 
 
 def seconds_left() -> float:
-    """Time that the work at hand has; infinite where nobody set a deadline.
+    """Seconds until the deadline of this thread; infinite without one.
 
     >>> seconds_left()
     inf
     """
-    deadline = _SET.get()
+    deadline = _DEADLINE.get()
     return math.inf if deadline is None else deadline.at - time.monotonic()
 
 
 def check_deadline() -> None:
-    """Raise `OverdueError` where the time of the work at hand is over; nothing happens where nobody set one."""
+    """Raise `OverdueError` after the deadline of this thread; do nothing without one."""
     hold_deadline()()
 
 
 def hold_deadline() -> Callable[[], None]:
-    """What `check_deadline` does here, as a function for the threads that share the work at hand."""
-    deadline = _SET.get()
+    """Return `check_deadline` bound to the deadline of this thread, for the threads it starts."""
+    deadline = _DEADLINE.get()
 
     def check() -> None:
         if deadline is not None and time.monotonic() > deadline.at:

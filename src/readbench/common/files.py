@@ -1,11 +1,11 @@
-"""Where files lie, how they are written and told apart, and how processes take turns at them.
+"""Files: where they lie, atomic writes, hashes as keys, and locks between processes.
 
-* **Where**: the data root, the cache, and what a user imported.
-* **Whole or not at all** (`write_atomically` and what stands on it): a file is written beside its place under a name of
-  its own and then takes the place in one step. Whoever reads sees the old file or the new one; of two writers the last
-  one wins. A process that is killed leaves only the file beside. With `durable` that holds when the power fails, too.
-* **Told apart** (`digest`): the short hash under which results are kept.
-* **In turn** (`exclusive`): a lock that the operating system releases when its holder ends, however it ends.
+* **Folders**: the data root, the cache, and imported datasets.
+* **Atomic writes** (`write_atomically` and the functions built on it): a file is written under a temporary name beside
+  its place and renamed. Readers see the old file or the new one; of two writers the last one wins. A killed process
+  leaves only the temporary file. With `durable` this also holds when the power fails.
+* **Keys** (`digest`): the short hash under which results are stored.
+* **Locks** (`exclusive`): released by the operating system when the holder ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from readbench.common.deadlines import check_deadline, seconds_left
 
 
 def data_root(given: Path | None = None) -> Path | None:
-    """The folder with one sub-folder per source: the argument, else `READBENCH_DATA`, else nothing."""
+    """The folder with one sub-folder per source: the argument, else `READBENCH_DATA`, else None."""
     if given is not None:
         return given
     variable = os.environ.get("READBENCH_DATA")
@@ -35,17 +35,14 @@ def data_root(given: Path | None = None) -> Path | None:
 
 
 def cache_root() -> Path:
-    """The folder for everything that can be computed again: `READBENCH_CACHE`, else the platform's user cache."""
+    """The folder of everything that can be computed again: `READBENCH_CACHE`, else the platform's user cache."""
     if variable := os.environ.get("READBENCH_CACHE"):
         return Path(variable)
     return user_cache_path("readbench", appauthor=False)
 
 
 def imported_root() -> Path:
-    """The folder of imported datasets: `READBENCH_IMPORTED`, else in the platform's folder of user data.
-
-    Unlike the cache it holds what cannot be computed again.
-    """
+    """The folder of imported datasets, which cannot be computed again: `READBENCH_IMPORTED`, else user data."""
     if variable := os.environ.get("READBENCH_IMPORTED"):
         return Path(variable)
     return user_data_path("readbench", appauthor=False) / "imported"
@@ -53,15 +50,15 @@ def imported_root() -> Path:
 
 @contextmanager
 def write_atomically(path: Path, *, durable: bool = False, mode: int = 0o666) -> Iterator[Path]:
-    """Give the name of a new file beside `path`, which takes its place when the block ends well.
+    """Yield a temporary path beside `path`, and rename it to `path` when the block succeeds.
 
-    Where the block fails, the new file is removed and what was there stays. Folders are made.
+    If the block fails, the temporary file is removed and the old file stays. Folders are created.
 
     Args:
-        path: the file to be written.
-        durable: it is on the disk before it takes its place, and so is the change of place: what was written before a
-            power cut is there after it. Slow (a few milliseconds), for what cannot be computed again.
-        mode: who may read and write it, less what the user's mask takes away.
+        path: file to write.
+        durable: flush the file before the rename and the folder after it, so that both survive a power cut. Takes a few
+            milliseconds; for data that cannot be computed again.
+        mode: permissions of the file, before the umask.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "deep" / "a.txt"
@@ -88,7 +85,7 @@ def write_atomically(path: Path, *, durable: bool = False, mode: int = 0o666) ->
         partial.unlink(missing_ok=True)
         if not error.errno or error.filename not in {None, str(partial), partial}:
             raise
-        # Say the name that the caller knows; some libraries say none, or put the reason into their own words.
+        # Name the caller's path; some libraries name none, or put the reason into their message.
         raise type(error)(error.errno, os.strerror(error.errno or 0), str(path)) from error
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -98,7 +95,7 @@ def write_atomically(path: Path, *, durable: bool = False, mode: int = 0o666) ->
 
 
 def require_folder(folder: Path) -> None:
-    """Make a folder, and see that files can be written into it: before the work whose results go there.
+    """Make a folder and check that files can be written into it, before long work whose results go there.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp()) / "deep"
@@ -119,31 +116,31 @@ def require_folder(folder: Path) -> None:
 
 @contextmanager
 def open_atomic(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
-    """The same as a file to write bytes to."""
+    """Open a file for bytes and write it atomically."""
     with write_atomically(path, durable=durable) as partial, partial.open("wb") as file:
         yield file
 
 
 def write_bytes(path: Path, content: bytes, *, durable: bool = False, mode: int = 0o666) -> None:
-    """Write a file whole, or not at all."""
+    """Write a file atomically."""
     with write_atomically(path, durable=durable, mode=mode) as partial:
         partial.write_bytes(content)
 
 
 def write_text(path: Path, content: str, *, durable: bool = False, mode: int = 0o666) -> None:
-    """Write a file in UTF-8 whole, or not at all."""
+    """Write a text file in UTF-8 atomically."""
     with write_atomically(path, durable=durable, mode=mode) as partial:
         partial.write_text(content, encoding="utf-8")
 
 
 def write_json(path: Path, content: object, *, indent: int | None = 1) -> None:
-    """Write a small JSON file whole, or not at all."""
+    """Write a small JSON file atomically."""
     write_text(path, json.dumps(content, indent=indent))
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or what a folder lists, is on the disk, and there after a power cut."""
-    if os.name != "posix" and path.is_dir():  # there, folders cannot be opened
+    """Flush a file, or the entries of a folder, to the disk."""
+    if os.name != "posix" and path.is_dir():  # folders cannot be opened on Windows
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -153,7 +150,7 @@ def sync(path: Path) -> None:
 
 
 def digest(*parts: object) -> str:
-    """Hash of what decides a result, by its `repr`: 16 hexadecimal digits.
+    """Hash the `repr` of the arguments that decide a result: 16 hexadecimal digits.
 
     >>> digest("euclidean", 0.1)
     'bb331648f0b00804'
@@ -162,22 +159,21 @@ def digest(*parts: object) -> str:
 
 
 LOCK_WAIT_S = 3600.0
-"""How long a lock is waited for: who holds one may import or build a large dataset meanwhile."""
+"""Seconds to wait for a lock: its holder may import or build a large dataset."""
 SHORT_WAIT_S = 20.0
-"""The same of a small file, which is written in a moment."""
+"""Seconds to wait for the lock of a small file."""
 
 
 @contextmanager
 def exclusive(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
-    """Hold the lock on the file at `path`; wait while another process or thread holds it.
+    """Hold the lock file at `path`; wait while another process or thread holds it.
 
-    On a file system without locks, the existence of the file is the lock, and a warning says so. Where the lock cannot
-    be made, as in a folder that may only be read, the `OSError` comes at once.
+    On a file system without locks, the existence of the file is the lock, and a warning says so. Where the lock file
+    cannot be made, as in a read-only folder, the `OSError` comes at once.
 
     Args:
-        path: of the lock; its folder is made.
-        wait_s: after so many seconds of waiting, `TimeoutError`; `OverdueError` where the deadline of the work at hand
-            comes first.
+        path: of the lock file; its folder is created.
+        wait_s: seconds to wait before `TimeoutError`; `OverdueError` if the deadline of this thread comes first.
 
     >>> import tempfile
     >>> with exclusive(Path(tempfile.mkdtemp()) / "work.lock"):

@@ -1,8 +1,8 @@
-"""Text tables as historians, loggers and spreadsheets write them: where the table begins, and what its cells mean.
+"""Text tables from historians, loggers and spreadsheets: find the layout and parse the cells.
 
-`read_text` finds encoding, delimiter, header, units and the first row of readings, whatever stands above and below
-them, and says what it found. `NumberStyle` reads numbers with a decimal comma, with separators of thousands or with a
-unit behind them; words of quality (`GAP_WORDS`) are gaps. All of it takes time that grows as the file does.
+`read_text` finds encoding, delimiter, header, units and the first row of readings, skips other lines, and reports what
+it found. `NumberStyle` parses numbers with a decimal comma, thousands separators or a unit after them; quality words
+(`GAP_WORDS`) become gaps. Time is linear in the size of the file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _GAP_WORDS_TEXT = (
     "-infinity"
 )
 GAP_WORDS = frozenset(_GAP_WORDS_TEXT.split("|"))
-"""What stands in a cell in place of a reading; compared without regard to case and outer blanks."""
+"""Cell texts that stand for a missing reading, in lower case."""
 _UNITS_TEXT = (
     "s|sec|ms|us|µs|min|h|hr|d|day|%|%rh|‰|ppm|ppb|-|1|k|°c|℃|degc|deg_c|deg.c|c|°f|degf|f|pa|hpa|kpa|mpa|mbar|"
     "bar|barg|bara|psi|psig|psia|atm|torr|mmhg|inh2o|mmh2o|mwc|m|cm|mm|µm|um|nm|km|in|inch|ft|yd|m2|m²|m3|m³|l|"
@@ -50,25 +50,25 @@ _UNITS_TEXT = (
     "unit|units|einheit|einheiten|eu|eng units"
 )
 _UNITS = frozenset(_UNITS_TEXT.split("|"))
-"""Units as rows below headers name them, in lower case."""
+"""Units accepted in a row of units, in lower case."""
 _MINUS = "\u2212"
 _NUMBER = re.compile(r"[+\u2212-]?(\d{1,3}( \d{3})+([.,]\d+)?|\d[\d.,'\u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?")
 _WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*\s*[%°A-Za-zµΩ][\w%°/²³·]{0,9}")
 _BRACKETS = "()[]<> "
-MOST_NAME = 500
-"""Characters of the longest name of a column."""
+MAX_NAME_LENGTH = 500
+"""Maximum characters of a column name."""
 _SNIFFED_BYTES = 2**20
 _SNIFFED_LINES = 400
 _SNIFFED_COLUMNS = 50
-_NUMBER_SHARE = 0.9
-"""Least share of the cells of a channel, gaps aside, that must be numbers."""
-_FEW_WORDS = 3
+_MIN_NUMBER_SHARE = 0.9
+"""Minimum share of numbers among the cells of a channel that are no gaps."""
+_MAX_LISTED_WORDS = 3
 _DECIMAL_COMMA = r"^[+\x{2212}-]?(\d{1,3}([. '\x{00a0}\x{202f}]\d{3})+|\d+)?,\d+([eE][+-]?\d+)?$"
 
 
 @dataclass(frozen=True)
 class NumberStyle:
-    """How numbers are written: `decimal` is a dot or a comma.
+    """Number format: `decimal` is a dot or a comma.
 
     >>> NumberStyle(",").parse(pa.array(["1.234,5", "0,5", "Bad", "x"]))[0].tolist()
     [1234.5, 0.5, nan, nan]
@@ -77,7 +77,7 @@ class NumberStyle:
     decimal: str = "."
 
     def parse(self, texts: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], str]:  # noqa: ANN401 - an Arrow array
-        """Texts as numbers, which of them are neither numbers nor gaps, and the unit that stands behind all."""
+        """Parse texts to (numbers, mask of texts that are neither number nor gap, common unit or "")."""
         texts = pc.fill_null(pc.utf8_trim_whitespace(texts.cast(pa.string())), "")
         gap = pc.is_in(pc.utf8_lower(pc.utf8_trim(texts, _BRACKETS)), value_set=pa.array(sorted(GAP_WORDS)))
         plain, unit = self._strip_units(self._normalise(texts))
@@ -88,7 +88,7 @@ class NumberStyle:
         return values, wrong, unit
 
     def _normalise(self, texts: Any) -> Any:  # noqa: ANN401 - an Arrow array of texts
-        """Numbers with a decimal dot, a plain minus and no separators of thousands; other texts as they are."""
+        """Rewrite numbers with a decimal dot, an ASCII minus and no thousands separators; keep other texts."""
         texts = pc.replace_substring(texts, _MINUS, "-")
         point, other = ("\\,", "\\.") if self.decimal == "," else ("\\.", "\\,")
         grouped = rf"^[+-]?\d{{1,3}}((?:{other}|[ '\x{{00a0}}\x{{202f}}])\d{{3}})+({point}\d*)?([eE][+-]?\d+)?$"
@@ -99,7 +99,7 @@ class NumberStyle:
 
     @staticmethod
     def _strip_units(texts: Any) -> tuple[Any, str]:  # noqa: ANN401 - an Arrow array of texts
-        """Texts without the unit behind the number, where it is the same in all of them."""
+        """Remove the unit after the number if all texts have the same one; return the texts and the unit."""
         pattern = r"^(?P<number>[+-]?\d+\.?\d*)\s*(?P<unit>%|°[CF]?|[A-Za-zµΩ][A-Za-zµΩ0-9/%²³]{0,7})$"
         found = pc.extract_regex(texts, pattern)
         if found.null_count == len(found):
@@ -111,10 +111,10 @@ class NumberStyle:
         return pc.coalesce(numbers, texts), names[0]
 
     def read(self, texts: Any) -> tuple[NDArray[np.float64], list[str], str] | None:  # noqa: ANN401 - an Arrow array
-        """A column of readings, the words among them that were taken as gaps, and its unit; None where it is text."""
+        """Parse a column to (numbers, gap words, unit); None if it holds text."""
         values, wrong, unit = self.parse(texts)
         count = np.isfinite(values).sum()
-        if not count or wrong.sum() > (1 - _NUMBER_SHARE) * (count + wrong.sum()):
+        if not count or wrong.sum() > (1 - _MIN_NUMBER_SHARE) * (count + wrong.sum()):
             return None
         return values, _words(texts, np.isnan(values)), unit
 
@@ -123,24 +123,24 @@ DECIMAL_DOT = NumberStyle()
 
 
 def _words(texts: Any, gaps: NDArray[np.bool_]) -> list[str]:  # noqa: ANN401 - an Arrow array of texts
-    """The commonest texts in place of readings, with how often they stand there."""
+    """The most frequent texts in place of readings, with their counts."""
     if not gaps.any():
         return []
     found = pc.value_counts(pc.fill_null(pc.utf8_trim_whitespace(texts.filter(pa.array(gaps))), ""))
     pairs = sorted(found.to_pylist(), key=lambda pair: -pair["counts"])
-    return [f"{pair['counts']} × {pair['values'][:20] or 'empty'}" for pair in pairs[:_FEW_WORDS]]
+    return [f"{pair['counts']} × {pair['values'][:20] or 'empty'}" for pair in pairs[:_MAX_LISTED_WORDS]]
 
 
 @dataclass(frozen=True, eq=False)
 class TextTable:
-    """A text file as a table: Arrow `data`, and what was understood of the rest.
+    """Result of `read_text`.
 
     Args:
-        data: columns as they were read: numbers, dates, and texts.
-        style: how numbers among its texts are written.
-        units: of columns, by name, from a row of units.
-        zone: of its times, as a line above the table names it.
-        remarks: what had to be decided, in sentences.
+        data: Arrow table of numbers, dates and texts.
+        style: number style of its text columns.
+        units: units from a row of units, by column.
+        zone: time zone named above the table; "" if none.
+        remarks: decisions made while reading, in sentences.
     """
 
     data: pa.Table
@@ -152,7 +152,7 @@ class TextTable:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the table of a text lies: `first` is the line of its first row, `header` the line of its names or -1."""
+    """Place of the table in a text: `first` is the line of its first row, `header` the line of names or -1."""
 
     delimiter: str
     names: list[str]
@@ -164,12 +164,7 @@ class _Layout:
 
 
 def read_text(name: str, content: bytes, most_columns: int) -> TextTable:
-    r"""The table in a text file.
-
-    Args:
-        name: of the file, for errors.
-        content: of the file.
-        most_columns: columns above which it is refused.
+    r"""Read the table of a text file with at most `most_columns` columns; `name` is for errors.
 
     >>> found = read_text("a.csv", "Werk 3\n\nZeit;T1\n;°C\n0,0;1,5\n0,5;Bad\n".encode("latin-1"), 100)
     >>> found.data.column_names, found.units, found.style.read(found.data["T1"])[0].tolist()
@@ -183,7 +178,7 @@ def read_text(name: str, content: bytes, most_columns: int) -> TextTable:
         content = re.sub(rb"[ \t]+", b" ", re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", content))
     data, ragged = _parse(name, content, layout, texts_only=False)
     style = _find_style(data)
-    if style.decimal == ",":  # a dot is a separator of thousands then, also where it looks like a number
+    if style.decimal == ",":  # a dot is a thousands separator then, even in what looks like a number
         data, _ = _parse(name, content, layout, texts_only=True)
     data = _drop_empty(data, layout)
     remarks = [*said, *layout.remarks, *dropped, *ragged]
@@ -193,7 +188,7 @@ def read_text(name: str, content: bytes, most_columns: int) -> TextTable:
 
 
 def _to_utf8(name: str, content: bytes) -> tuple[bytes, list[str]]:
-    """The same text in UTF-8 with usual ends of lines, and the encoding where it was another."""
+    """Convert to UTF-8 with normal line ends; return a remark if the encoding was another."""
     said: list[str] = []
     encoding = _find_encoding(content)
     if encoding != "utf-8":
@@ -240,7 +235,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _kind(cell: str) -> str:
-    """What a cell holds: a `value` (number or date), a `gap`, or `text`."""
+    """Classify a cell: `value` (number or date), `gap` or `text`."""
     cell = cell.strip()
     if cell.strip(_BRACKETS).casefold() in GAP_WORDS:
         return "gap"
@@ -248,7 +243,7 @@ def _kind(cell: str) -> str:
 
 
 def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    """The cells of each line; a quoted cell does not go on in the next line here."""
+    """Split each line into cells; a quoted cell cannot continue on the next line here."""
     if delimiter == " ":
         return [line.split() for line in lines]
     rows = []
@@ -295,7 +290,7 @@ def _find_layout(name: str, lines: list[str], most_columns: int) -> _Layout:
 
 
 def _find_delimiter(lines: list[str]) -> str:
-    """The mark that cuts the last lines of the sample into equally many cells, most of which can be read."""
+    """Find the delimiter that splits the last sampled lines into equally many cells, most of them readable."""
     best, chosen = (0.0, 0), ""
     later = [line for line in lines[len(lines) // 2 :] if line.strip()][-100:] or lines
     for delimiter in DELIMITERS:
@@ -318,13 +313,13 @@ def _find_delimiter(lines: list[str]) -> str:
 
 
 def _usual_width(rows: list[list[str]]) -> int:
-    """Cells of most rows of the later half of a sample."""
+    """Most frequent number of cells in the later half of the sample."""
     later = [len(row) for row in rows[len(rows) // 2 :] if any(row)] or [len(row) for row in rows if any(row)]
     return max(Counter(later).items(), key=lambda pair: pair[::-1])[0] if later else 0
 
 
 def _value_columns(rows: list[list[str]], width: int) -> list[int]:
-    """Places of the first columns that mostly hold numbers or dates."""
+    """Indices of the sampled columns in which at least half of the cells are numbers or dates."""
     sample = [row for row in rows[len(rows) // 2 :] if len(row) == width] or [r for r in rows if len(r) == width]
     return [
         place
@@ -334,12 +329,12 @@ def _value_columns(rows: list[list[str]], width: int) -> list[int]:
 
 
 def _may_be_row(row: list[str], width: int, column: int) -> bool:
-    """Whether a row above the first readings belongs to them: it only lacks some."""
+    """Whether a row above the first readings belongs to the table and only lacks values."""
     return len(row) == width and any(row) and _kind(row[column]) != "text"
 
 
 def _first_row(rows: list[list[str]], width: int, columns: list[int]) -> int:
-    """The first row of readings; -1 where no column holds any."""
+    """Index of the first row of readings; -1 if no column holds any."""
     if not columns:
         return _first_by_any(rows, width)
     for number, row in enumerate(rows):
@@ -352,13 +347,13 @@ def _first_row(rows: list[list[str]], width: int, columns: list[int]) -> int:
 
 
 def _first_by_any(rows: list[list[str]], width: int) -> int:
-    """Of a table of gaps and texts, the row below the first one that is as wide as the others."""
+    """First row of a table without readings: the one below the first row of full width."""
     number = next((number for number, row in enumerate(rows) if len(row) == width and any(row)), -2)
     return number + 1 if number + 1 < len(rows) else -1
 
 
 def _find_header(rows: list[list[str]], width: int, first: int) -> tuple[int, int]:
-    """The row of names and that of units; -1 for none."""
+    """Indices of the row of names and the row of units; -1 for none."""
     if first < 0:
         return next((number for number, row in enumerate(rows) if any(row)), 0), -1
     full = [
@@ -385,7 +380,7 @@ def _is_unit_row(row: list[str]) -> bool:
 
 
 def _is_unit(text: str) -> bool:
-    """Whether a text is a unit, or one by another.
+    """Whether a text is a unit, or a quotient of two units.
 
     >>> _is_unit("m3/h"), _is_unit("ml/s"), _is_unit("flow")
     (True, True, False)
@@ -404,8 +399,10 @@ def _name_columns(name: str, cells: list[str], width: int) -> tuple[list[str], l
     cells = [cell.lstrip("#%").strip() if place == 0 else cell for place, cell in enumerate(cells)]
     names = [cell.strip() or f"column {place}" for place, cell in enumerate(cells[:width], start=1)]
     names += [f"column {place}" for place in range(len(names) + 1, width + 1)]
-    if long := next((column for column in names if len(column) > MOST_NAME), None):
-        raise DataError(f"{name}: a column has a name of {len(long):,} characters. Give it one of {MOST_NAME} at most.")
+    if long := next((column for column in names if len(column) > MAX_NAME_LENGTH), None):
+        raise DataError(
+            f"{name}: a column has a name of {len(long):,} characters. Give it one of {MAX_NAME_LENGTH} at most."
+        )
     counts = Counter(names)
     if twice := next((column for column in names if counts[column] > 1), None):
         if not is_time_name(twice):
@@ -418,7 +415,6 @@ def _name_columns(name: str, cells: list[str], width: int) -> tuple[list[str], l
 
 
 def _drop_lines(content: bytes, lines: list[str], layout: _Layout) -> tuple[bytes, list[str]]:
-    """The text without comments and headers that stand among its rows."""
     header = lines[layout.header].encode() if layout.header >= 0 else b""
     repeated = header and any(mark in content for mark in (b"\n" + header + b"\n", b"\n" + header + b"\r\n"))
     if not repeated and b"\n#" not in content:
@@ -435,7 +431,7 @@ def _drop_lines(content: bytes, lines: list[str], layout: _Layout) -> tuple[byte
 
 
 def _parse(name: str, content: bytes, layout: _Layout, *, texts_only: bool) -> tuple[pa.Table, list[str]]:
-    """The rows of a text; a row of another width is an error, unless it is the file's last."""
+    """Parse the rows; a row of another width raises an error, unless it is at the end of the file and too short."""
     wrong: list[Any] = []
 
     def note(row: Any) -> str:  # noqa: ANN401 - an Arrow row
@@ -446,10 +442,10 @@ def _parse(name: str, content: bytes, layout: _Layout, *, texts_only: bool) -> t
     try:
         data = pyarrow.csv.read_csv(
             pa.BufferReader(content),
-            # Without threads, so that errors name the row.
+            # One thread, so that errors name the row.
             read_options=pyarrow.csv.ReadOptions(use_threads=False, column_names=layout.names, skip_rows=layout.first),
             parse_options=pyarrow.csv.ParseOptions(delimiter=layout.delimiter, invalid_row_handler=note),
-            # Dates stay texts: `readbench.common.times` reads more of them, and keeps their zones.
+            # Dates stay texts: `readbench.common.times` reads more forms and keeps their zones.
             convert_options=pyarrow.csv.ConvertOptions(column_types=kinds, timestamp_parsers=["no date"]),
         )
     except pa.ArrowException as error:
@@ -467,7 +463,7 @@ def _parse(name: str, content: bytes, layout: _Layout, *, texts_only: bool) -> t
 
 
 def _find_style(data: pa.Table) -> NumberStyle:
-    """A decimal comma, where a cell has one that cannot be a separator of thousands, or no cell has a dot."""
+    """Decide on a decimal comma: some comma cannot be a thousands separator, or no cell has a dot."""
     commas = dots = False
     for field_ in data.schema:
         if not pa.types.is_string(field_.type):
@@ -486,7 +482,7 @@ def _find_style(data: pa.Table) -> NumberStyle:
 
 
 def _drop_empty(data: pa.Table, layout: _Layout) -> pa.Table:
-    """The table without the nameless empty column behind a delimiter at the end of each line."""
+    """Drop the unnamed empty column that a delimiter at the end of each line makes."""
     last = layout.names[-1]
     if last == f"column {len(layout.names)}" and len(layout.names) > 1 and data[last].null_count == data.num_rows:
         return data.drop_columns([last])

@@ -1,6 +1,6 @@
-"""The few drawing primitives everything shares: one style, one colour per family, series with their anomalous span.
+"""Drawing primitives of all figures: style, colours per family and method, lines, panels, saving.
 
-matplotlib is imported inside the functions, so that nothing else pays for it.
+matplotlib is imported inside the functions, since it is slow to import.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FAMILY_MARKERS = {
     "supervised": "v",
 }
 METHOD_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""One colour a method where a figure compares several of one family; after the last they begin again."""
+"""Colours where a figure compares several methods of one family; repeated after the last."""
 NAMED_COLOURS = {
     "random": "#BBBBBB",
     "majority": "#7F7F7F",
@@ -82,13 +82,13 @@ NAMED_COLOURS = {
     "mr-hydra": "#006655",
     "rdst": "#225588",
 }
-"""One colour a method in every figure and on the site; after Tol (2021) and Okabe and Ito, so that neighbours differ in
-lightness too. A method that is not here has the colour of its family."""
+"""Colour of a method in every figure and on the site; after Tol (2021) and Okabe and Ito, so that neighbours differ in
+lightness too. Other methods have the colour of their family."""
 NORMAL_INK = "#3C3C3C"
-"""Normal operation where it is drawn over a fault."""
+"""Colour of normal operation where it is drawn over a fault."""
 FAULT, NORMAL_GREY, REFERENCE_GREY, GRID_GREY, SPAN = "#B2182B", "#8C8C8C", "#595959", "#E6E6E6", "#F4A58266"
-LINE_OF_TEXT = 0.055
-"""Height of a line of text as a share of an axis."""
+TEXT_LINE_HEIGHT = 0.055
+"""Height of a line of text as a share of an axis's height."""
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -98,26 +98,26 @@ STYLE: dict[Any, Any] = {
     "axes.grid": False,
     "figure.dpi": 150,
     "savefig.bbox": "tight",
-    "pdf.fonttype": 42,  # TrueType, which publishers ask for; the default embeds bitmaps of outlines (Type 3)
+    "pdf.fonttype": 42,  # TrueType, which publishers require; the default is Type 3
     "ps.fonttype": 42,
     "svg.fonttype": "path",  # outlines, so that a figure looks the same where the font is not installed
     "svg.hashsalt": "readbench",
-    "text.parse_math": False,  # names are shown as they are: a dollar in one is no formula
+    "text.parse_math": False,  # a dollar sign in a name is no formula
 }
 
 
 def colour_of(family: str, method: str = "") -> str:
-    """The colour of a method everywhere, else that of its family; grey for one that a plug-in made up."""
+    """Colour of a method, else of its family, else grey."""
     return NAMED_COLOURS.get(method, FAMILY_COLOURS.get(family, REFERENCE_GREY))
 
 
 def marker_of(family: str) -> str:
-    """The marker of a family everywhere; likewise."""
+    """Marker of a family; a hexagon for an unknown one."""
     return FAMILY_MARKERS.get(family, "h")
 
 
 def with_style(draw: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: what the function draws has the one style of all figures."""
+    """Decorate a function to draw with `STYLE`."""
 
     @wraps(draw)
     def drawn(*given: P.args, **named: P.kwargs) -> R:
@@ -134,7 +134,7 @@ _column: ContextVar[float | None] = ContextVar("column", default=None)
 
 @contextmanager
 def column_width(inches: float | None) -> Iterator[None]:
-    """Inside the block figures are as wide as a column of a paper, with type of the same size; None changes nothing."""
+    """Limit figures in the block to a paper's column width, with type of the same size; None sets no limit."""
     token = _column.set(inches)
     try:
         yield
@@ -143,7 +143,7 @@ def column_width(inches: float | None) -> Iterator[None]:
 
 
 def sheet(width: float, height: float) -> Figure:
-    """An empty figure of a size in inches; where a column is set, of its width, and not as much lower as narrower."""
+    """Create an empty figure of this size in inches; inside `column_width`, narrower and lower."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     if (column := _column.get()) is not None and column < width:
@@ -151,19 +151,19 @@ def sheet(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-LETTERS_AN_INCH = 12.5
-"""Of the bold type of titles, on average."""
+CHARACTERS_PER_INCH = 12.5
+"""Average number of characters per inch in the bold type of titles."""
 
 
 def entitle(figure: Figure, title: str) -> None:
-    """Write the title of a figure above it, from the left, in as many lines as its width needs."""
+    """Write a figure's title above it, left-aligned and wrapped to its width."""
     figure.suptitle(
-        fill(title, int(LETTERS_AN_INCH * figure.get_figwidth())), fontsize=10, fontweight="bold", x=0.01, ha="left"
+        fill(title, int(CHARACTERS_PER_INCH * figure.get_figwidth())), fontsize=10, fontweight="bold", x=0.01, ha="left"
     )
 
 
 def spread_labels(wanted: Sequence[float], gap: float) -> NDArray[np.float64]:
-    """Positions near the wanted ones, in their order, and at least a gap apart.
+    """Move positions apart until neighbours differ by at least `gap`, keeping their order.
 
     >>> spread_labels([1.0, 1.1, 3.0], 0.5)
     array([0.8, 1.3, 3. ])
@@ -181,21 +181,21 @@ def spread_labels(wanted: Sequence[float], gap: float) -> NDArray[np.float64]:
 
 
 def _edge(block: list[float], gap: float, side: int) -> float:
-    """Lowest (-1) or highest (+1) position of texts that stand a gap apart around their mean."""
+    """Lowest (-1) or highest (+1) position of labels spaced `gap` around their mean."""
     return float(np.mean(block)) + side * gap * (len(block) - 1) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One fault against normal, on one channel.
+    """A faulty and a normal window on one channel.
 
     Args:
         title: name of the fault.
         channel: name and unit of the channel.
         fault: (T,) values of a window with the fault.
-        span: first and one past the last faulty step; equal where unknown.
+        span: first faulty step and one past the last; equal if unknown.
         normal: (T,) values of a normal window, or None.
-        steps: steps of the window, where the values are a sketch of it with other points; 0 where they are the steps.
+        steps: length of the window in steps, if the values are a sketch of it; 0 if the values are the steps.
     """
 
     title: str
@@ -223,14 +223,14 @@ def gallery(panels: Sequence[Panel], caption: str, *, columns: int = 3) -> Figur
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One method over the ticks of an axis.
+    """Values of one method over the ticks of an axis.
 
     Args:
-        title: its name, written at the end of the line.
-        values: (K,) one a tick; NaN where there is none.
+        title: name, written at the end of the line.
+        values: (K,) one per tick; NaN where missing.
         colour: of line and name.
-        reference: drawn as a dashed line without markers, to compare the others with.
-        band: (2, K) lower and upper ends of its intervals, shaded behind it.
+        reference: draw a dashed line without markers.
+        band: (2, K) lower and upper ends of the intervals, shaded behind the line.
     """
 
     title: str
@@ -249,15 +249,15 @@ def lines(
     note: str,
     at: Sequence[float] | None = None,
 ) -> Figure:
-    """Lines over ticks, each named at its end in its own colour.
+    """Draw lines over ticks, each named at its end in its colour.
 
     Args:
-        drawn: what is drawn.
-        ticks: names of the ticks.
-        labels: names of both axes.
+        drawn: lines to draw.
+        ticks: labels of the ticks.
+        labels: labels of the x and y axis.
         caption: title.
-        note: said below it.
-        at: where the ticks stand; at equal distances by default.
+        note: text below the title.
+        at: positions of the ticks; evenly spaced by default.
     """
     places = np.arange(len(ticks), dtype=np.float64) if at is None else np.asarray(at, np.float64)
     figure = sheet(7.2, 4.0)
@@ -277,7 +277,7 @@ def lines(
 
 
 def draw_line(axis: Axes, line: Line, marker: str, at: NDArray[np.float64]) -> None:
-    """Draw one method over its ticks, which stand at these places."""
+    """Draw one line over ticks at these positions."""
     if line.band is not None:
         axis.fill_between(at, *line.band, color=line.colour, alpha=0.12, linewidth=0, zorder=1)
     if line.reference:
@@ -287,9 +287,9 @@ def draw_line(axis: Axes, line: Line, marker: str, at: NDArray[np.float64]) -> N
 
 
 def _name_lines(axis: Axes, drawn: Sequence[Line], end: float) -> None:
-    """Write each name right of its line's end, pushed apart where they would overlap."""
+    """Write each name to the right of its line's end, moved apart where names would overlap."""
     bottom, top = axis.get_ylim()
-    heights = spread_labels([float(line.values[-1]) for line in drawn], (top - bottom) * LINE_OF_TEXT)
+    heights = spread_labels([float(line.values[-1]) for line in drawn], (top - bottom) * TEXT_LINE_HEIGHT)
     for line, height in zip(drawn, heights, strict=True):
         axis.annotate(
             line.title,
@@ -303,12 +303,12 @@ def _name_lines(axis: Axes, drawn: Sequence[Line], end: float) -> None:
 
 
 def draw_panel(axis: Axes, panel: Panel) -> None:
-    """Draw one fault against normal."""
+    """Draw a faulty window over a normal one."""
     start, stop = panel.span
     if stop > start:
         axis.axvspan(start, stop, color=SPAN, linewidth=0, zorder=0)
     axis.plot(_steps(panel, panel.fault), panel.fault, color=FAULT, linewidth=1.1, alpha=0.85, zorder=1)
-    if panel.normal is not None:  # above the fault, thin, so that neither hides the other
+    if panel.normal is not None:  # thin and above the fault, so that neither hides the other
         axis.plot(_steps(panel, panel.normal), panel.normal, color=NORMAL_INK, linewidth=0.6, zorder=2)
     axis.set_title(fill(panel.title, 36), fontweight="bold")
     axis.set_xlabel("step", fontsize=7)
@@ -317,29 +317,29 @@ def draw_panel(axis: Axes, panel: Panel) -> None:
     axis.margins(x=0.01)
 
 
-UNDATED: dict[str, dict[str, None]] = {
+FIGURE_METADATA: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
-"""Files that a figure may be, and what must be left out of them for the same bytes every time."""
+"""Figure formats, and the metadata to leave out so that the same figure gives the same bytes."""
 
 
 def check_figure_name(path: Path | None) -> None:
-    """Raise an error unless a figure can be written into a file of this name: before the work that is drawn."""
-    if path is not None and path.suffix.lower() not in UNDATED:
+    """Raise `UsageError` unless a figure can be written to this path; call it before the work that is drawn."""
+    if path is not None and path.suffix.lower() not in FIGURE_METADATA:
         raise UsageError(f"A figure is a file that ends with .png, .svg or .pdf. Got {path.name!r}.")
     if path is not None:
         require_folder(path.parent)
 
 
 def _steps(panel: Panel, values: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The step that each point stands for."""
+    """(len(values),) step of each point."""
     return np.linspace(0, (panel.steps or len(values)) - 1, len(values))
 
 
-LAYOUTS = 3
-"""Axes of equal scales find their place in steps: with a single layout, labels lie on each other."""
+LAYOUT_PASSES = 3
+"""Layout passes: with a single one, labels overlap on axes of equal scales."""
 
 
 def save(figure: Any, path: Path) -> None:  # noqa: ANN401 - a matplotlib figure
@@ -350,6 +350,6 @@ def save(figure: Any, path: Path) -> None:  # noqa: ANN401 - a matplotlib figure
     check_figure_name(path)
     with mpl.rc_context(STYLE), write_atomically(path) as partial:
         kind = path.suffix.lower()
-        for _ in range(LAYOUTS - 1):
+        for _ in range(LAYOUT_PASSES - 1):
             figure.draw_without_rendering()
-        figure.savefig(partial, format=kind[1:], metadata=UNDATED[kind])
+        figure.savefig(partial, format=kind[1:], metadata=FIGURE_METADATA[kind])

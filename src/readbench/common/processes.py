@@ -1,4 +1,4 @@
-"""Processes: a fresh one for a piece of work, the end of one with its parent, and the memory that one takes."""
+"""Processes: run work in a fresh one, end with the parent, measure memory."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ except ImportError:  # not on Windows
 
 T = TypeVar("T")
 R = TypeVar("R")
-SAMPLE_S = 0.2
+SAMPLE_INTERVAL_S = 0.2
 
 Work = Callable[[T, Progress], R]
 
 
 class _Result(Generic[R]):
-    """The last message of a process that did its work."""
+    """The last message of a successful process."""
 
     def __init__(self, value: R) -> None:
         self.value = value
 
 
 def in_fresh_process(work: Work[T, R], given: T, progress: Progress) -> R:
-    """Do a piece of work in a process of its own, so that nothing before it counts for its time and memory.
+    """Run a function in a new process, so that earlier work does not count in its time and memory.
 
     Args:
-        work: a function of a module; what it is given and what it returns must survive pickling.
+        work: a function of a module; argument and result must be picklable.
         given: its argument.
-        progress: told here what the work tells there.
+        progress: receives the progress of the process.
 
     Raises:
-        RunError: the process ended without a result. What the work raises on purpose is raised here.
+        RunError: the process ended without a result. A `ReadbenchError` of the work is raised here.
     """
     context = get_context("spawn")
     here, there = context.Pipe()
@@ -73,7 +73,7 @@ def _received(here: Connection[Any, Any], progress: Progress) -> Any:  # noqa: A
 
 
 def _serve(there: Connection[Any, Any], work: Work[T, R], given: T) -> None:
-    """In the new process: do the work and send what comes of it."""
+    """Run in the new process: do the work and send the result."""
     end_with_parent()
     try:
         there.send(_Result(work(given, lambda *told: there.send(told))))
@@ -82,24 +82,24 @@ def _serve(there: Connection[Any, Any], work: Work[T, R], given: T) -> None:
 
 
 def is_alive(process: int) -> bool:
-    """Whether there is a process of this number; True where the system does not tell.
+    """Whether a process of this number runs; True where the system cannot tell.
 
     >>> is_alive(os.getpid())
     True
     """
-    if not hasattr(os, "kill") or sys.platform == "win32":  # there, asking would end it
+    if not hasattr(os, "kill") or sys.platform == "win32":  # on Windows, signal 0 would end the process
         return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     except OSError:
-        return True  # it is another user's
+        return True  # a process of another user
     return True
 
 
 def end_with_parent() -> None:
-    """From now on, this process ends when the one that started it does, however that ends."""
+    """End this process as soon as its parent ends, for whatever reason."""
     SupervisedLoop("ends with its parent", _outlive_no_parent).start()
 
 
@@ -112,10 +112,10 @@ def _outlive_no_parent() -> bool:
 
 
 class MemoryWatch:
-    """Samples the memory of this process and of those it started while the `with` block runs.
+    """Samples the memory of this process and its children during the `with` block; `peak` is in bytes.
 
-    What is memory-mapped from a file is not a process's own: the system takes it back when it needs it. The peak is NaN
-    on a system that does not tell.
+    Memory-mapped files do not count: the system reclaims their pages when it needs them. The peak is NaN on a system
+    that does not report memory.
 
     >>> with MemoryWatch() as memory:
     ...     taken = bytearray(2**20)
@@ -140,13 +140,13 @@ class MemoryWatch:
     def _sample(self) -> None:
         now = own_memory()
         self.peak = now if math.isnan(now) else max(self.peak, now)
-        self._loop.stopping.wait(SAMPLE_S)
+        self._loop.stopping.wait(SAMPLE_INTERVAL_S)
 
 
 def own_memory() -> float:
-    """Bytes of anonymous memory, with that of all processes below, where the system tells it.
+    """Bytes of anonymous memory of this process and its descendants.
 
-    Elsewhere the most that was resident in this process so far; NaN where the system does not tell that either.
+    Without `/proc`, the peak resident memory of this process; NaN where the system does not report that either.
     """
     if Path("/proc/self/status").exists():
         return _anonymous(os.getpid())
@@ -157,15 +157,15 @@ def own_memory() -> float:
 
 
 def _anonymous(process: int) -> float:
-    """Of a process and those below it; one that has just ended has none."""
+    """Anonymous bytes of a process and its descendants; 0 if it has just ended."""
     folder = Path("/proc") / str(process)
     try:
         fields = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
         below = [int(child) for task in (folder / "task").iterdir() for child in _children(task)]
     except (FileNotFoundError, ProcessLookupError):
         return 0.0
-    own = float(fields["RssAnon"].split()[0]) * 1024 if "RssAnon" in fields else 0.0
-    return own + sum(map(_anonymous, below))
+    alone = float(fields["RssAnon"].split()[0]) * 1024 if "RssAnon" in fields else 0.0
+    return alone + sum(map(_anonymous, below))
 
 
 def _children(task: Path) -> list[str]:

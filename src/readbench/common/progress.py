@@ -1,17 +1,17 @@
-"""How far work has come: one way to say it, whoever works and whoever listens.
+"""Progress reports: one callback type for all long work.
 
-What works long takes `progress: Progress = SILENT` and calls it; it needs to know nothing of terminals:
+Long work takes `progress: Progress = SILENT` and calls it, without knowing how it is shown:
 
 ```
 progress("building sim_tanks", 0, 40)     # begins: 40 recordings to come
 progress("building sim_tanks", 7, 40)     # so far
 progress("building sim_tanks", 40, 40)    # done
-encode(windows, within(progress, "sonde"))   # "encoding" of the part is heard as "sonde: encoding"
-for cell in each(cells, "cells", progress):  # begins, counts and ends by itself
-with during(progress, "fitting"):            # what cannot be counted
+encode(windows, within(progress, "sonde"))   # "encoding" is reported as "sonde: encoding"
+for cell in each(cells, "cells", progress):  # reports each item
+with during(progress, "fitting"):            # work that cannot be counted
 ```
 
-`readbench.cli.progress.Terminal` shows it to people.
+`readbench.cli.progress.Terminal` prints it.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ T = TypeVar("T")
 
 
 class Progress(Protocol):
-    """Is told how far a piece of work has come; any function of these three arguments will do."""
+    """Callback for progress; any function with these three arguments."""
 
     def __call__(self, what: str, done: int, total: int | None, /) -> None:
-        """Hear it.
+        """Report progress.
 
         Args:
-            what: names the piece of work, with the same words from its beginning to its end.
-            done: how much of it is done; the first call says what was done before, which took no time now.
-            total: how much there is, None while nobody knows. The piece ends when as much is done.
+            what: name of the work, the same in every call.
+            done: items done; the first call gives what was done earlier, which is left out of the rate.
+            total: number of items, None while unknown. The work ends when `done` reaches it.
         """
 
 
 def ignore(what: str, done: int, total: int | None, /) -> None:
-    """Do nothing: nobody asked."""
+    """Do nothing."""
 
 
 SILENT: Progress = ignore
-"""For callers who do not want to know."""
+"""For callers who want no reports."""
 
 
 def within(progress: Progress, part: str) -> Progress:
-    """The same listener for a part of the work, whose words come after the part's name.
+    """Prefix the reports of a part of the work with the part's name.
 
     >>> heard = []
     >>> within(lambda *told: heard.append(told), "sonde")("encoding", 256, 1000)
@@ -57,7 +57,7 @@ def within(progress: Progress, part: str) -> Progress:
 
 
 def each(items: Sequence[T], what: str, progress: Progress) -> Iterator[T]:
-    """The items one by one; an item counts as done when the next one is asked for.
+    """Yield the items and report each as done when the next one is requested.
 
     >>> heard = []
     >>> list(each("ab", "letters", lambda *told: heard.append(told)))
@@ -73,7 +73,7 @@ def each(items: Sequence[T], what: str, progress: Progress) -> Iterator[T]:
 
 @contextmanager
 def during(progress: Progress, what: str) -> Iterator[None]:
-    """A piece of work that cannot be counted: it begins and ends with the block.
+    """Report the start and end of work that cannot be counted.
 
     >>> heard = []
     >>> with during(lambda *told: heard.append(told), "fitting"):
@@ -88,7 +88,7 @@ def during(progress: Progress, what: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Within:
-    """Survives pickling where its listener does."""
+    """Picklable if its callback is."""
 
     progress: Progress
     part: str

@@ -1,11 +1,10 @@
-"""Which code computes something: every module that functions and classes lead to, hashed without its comments.
+"""Code provenance: hash every module that a function or class can reach, without comments.
 
-From the modules of its roots a trace follows imports, wherever they stand in a module: an imported name leads to the
-module that defines it (through the `__init__` of its room), the text "readbench.a.b" to that module. A file beside a
-module counts where the module names it, as the CUDA kernel beside its caller. What is only formatting, comment,
-docstring or imported for types never counts.
+A trace follows imports from the modules of its roots: an imported name leads to the module that defines it (through
+the `__init__` of a package), the text "readbench.a.b" to that module. A data file counts where a module beside it
+names it, as the CUDA kernel beside its caller. Formatting, comments, docstrings and imports for types never count.
 
-What a trace cannot see is what is looked up by a text at run time. Components of methods are, so they are roots.
+A trace cannot see what is looked up by name at run time. Components of methods are, so they are roots.
 """
 
 from __future__ import annotations
@@ -25,35 +24,37 @@ from types import ModuleType
 from typing import Any
 
 Root = Callable[..., Any]
-"""A function or class that computes."""
+"""A function or class that computes a result."""
 Symbol = tuple[str, str]
-"""A module, and a name that is imported from it; an empty name is the whole module."""
-NO_NUMBERS = (
-    "readbench.errors",  # what is said when nothing is computed
-    "readbench.common.cache",  # what is kept, and when it was used
-    "readbench.common.files",  # where things are kept, and that they are written whole
+"""A module and a name imported from it; an empty name is the whole module."""
+EXCLUDED_MODULES = (
+    "readbench.errors",
+    "readbench.common.cache",
+    "readbench.common.files",
     "readbench.common.processes",
     "readbench.common.progress",
-    "readbench.common.rooms",  # which module a name is imported from
-    "readbench.common.provenance",  # a fingerprint of another form is another fingerprint anyway
+    "readbench.common.rooms",
+    "readbench.common.provenance",  # a change of its format changes every fingerprint anyway
     "readbench.benchmark.runs._fingerprint",
 )
-"""Modules on the way that have no influence on any number."""
-NOT_COMPUTING = frozenset({"filelock", "huggingface_hub", "platformdirs", "pyarrow", "pydantic", "threadpoolctl"})
-"""Packages on the way of a number that only store, check or carry it. All others compute."""
-WEIGHTS = (".onnx",)
-"""Files that count where they are read, by what a method says of its weights: it may read others."""
+"""Modules that influence no number; a trace does not enter them."""
+NON_COMPUTING_PACKAGES = frozenset(
+    {"filelock", "huggingface_hub", "platformdirs", "pyarrow", "pydantic", "threadpoolctl"}
+)
+"""Packages that only store, check or carry numbers; all others count by their version."""
+WEIGHT_SUFFIXES = (".onnx",)
+"""Weight files: a method states the digest of those it reads, so they do not count here."""
 MODULE_NAME = re.compile(r"\w+(\.\w+)+")
 C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Code:
-    """What a trace found.
+    """Result of a trace.
 
     Args:
         digest: hash of the modules and files.
-        packages: other packages that are imported there, by the names they are imported by.
+        packages: import names of third-party packages.
         modules: names of the modules that count.
         files: paths of the other files that count.
     """
@@ -65,10 +66,10 @@ class Code:
 
 
 def trace_code(roots: Iterable[Root], shut: Iterable[str] = ()) -> Code:
-    """The code that functions and classes lead to, in their packages and in this one.
+    """Trace the code that functions and classes reach, in their packages and in this one.
 
     Args:
-        roots: what computes.
+        roots: functions and classes.
         shut: patterns of modules that are not entered.
     """
     return _traced(tuple(dict.fromkeys(root.__module__ for root in roots)), tuple(shut))
@@ -83,25 +84,25 @@ def _traced(roots: tuple[str, ...], shut: tuple[str, ...]) -> Code:
 
 
 def versions_of(packages: Iterable[str]) -> dict[str, str]:
-    """Installed versions of those packages that compute, by the names they are imported by."""
-    return {name: found for name in sorted(set(packages) - NOT_COMPUTING) if (found := _version(name))}
+    """Installed versions of the packages that compute, by import name."""
+    return {name: found for name in sorted(set(packages) - NON_COMPUTING_PACKAGES) if (found := _version(name))}
 
 
 @cache
 def _version(package: str) -> str:
-    """Empty where it is not installed."""
+    """Version of a package by its import name; "" where it is not installed."""
     try:
         return version(package)
-    except PackageNotFoundError:  # it is imported by another name than it is installed by
+    except PackageNotFoundError:  # its distribution has another name
         names = packages_distributions().get(package, ())
         return " ".join(version(name) for name in sorted(set(names)))
 
 
 class Sources:
-    """Packages whose code is read; everything else is foreign.
+    """Packages whose source is read; all other packages count by version only.
 
     Args:
-        packages: by name, the folder of a package or the file of a module.
+        packages: folder of the package, or file of the module, by name.
     """
 
     def __init__(self, packages: Mapping[str, Path]) -> None:
@@ -109,13 +110,13 @@ class Sources:
         self._read: dict[str, _Module | None] = {}
 
     def trace(self, roots: Iterable[str], shut: Iterable[str] = ()) -> Code:
-        """The code that modules lead to.
+        """Trace the code that modules reach.
 
         Args:
             roots: names of modules.
             shut: patterns of modules that are not entered.
         """
-        closed = (*NO_NUMBERS, *shut)
+        closed = (*EXCLUDED_MODULES, *shut)
         todo: list[Symbol] = [(root, "") for root in roots]
         seen, packages, counted = set[Symbol](), set[str](), dict[str, _Module]()
         while todo:
@@ -132,7 +133,7 @@ class Sources:
         return self._sum_up(counted, packages)
 
     def _leads(self, module: _Module, wanted: str) -> Iterable[Symbol]:
-        """What a module leads to; of a room only what is wanted from it."""
+        """Symbols that a module leads to; for a package, only those of the wanted name."""
         if module.room and wanted:
             if self._module(f"{module.name}.{wanted}"):
                 return [(f"{module.name}.{wanted}", "")]
@@ -157,7 +158,7 @@ class Sources:
         return Code(digest.hexdigest()[:16], frozenset(packages - sys.stdlib_module_names), modules, tuple(files))
 
     def _module(self, name: str) -> _Module | None:
-        """A module of these packages; None where there is none of that name."""
+        """The parsed module; None where these packages have none of that name."""
         if name not in self._read:
             path = self._locate(name)
             self._read[name] = _parse(name, path.name == "__init__.py", path.read_text()) if path else None
@@ -178,15 +179,10 @@ class Sources:
 class _Module:
     """A parsed module.
 
-    Args:
-        name: dotted.
-        room: whether it is the `__init__` of a package.
-        source: its text.
-
     Attributes:
-        imported: where the names are defined that it imports, at its top or inside a function.
-        strings: all texts in it.
-        text: its code without positions; of a room without what it only hands on.
+        imported: names imported anywhere in it, with the symbols they stand for.
+        strings: all string literals.
+        text: its code without positions; of a package without re-exports.
     """
 
     def __init__(self, name: str, room: bool, source: str) -> None:  # noqa: FBT001
@@ -202,7 +198,7 @@ class _Module:
         if _says_only(node):
             return
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            for other in node.body if self.room else node.orelse:  # a room hands on what it names for types
+            for other in node.body if self.room else node.orelse:  # a package re-exports its imports for types
                 self._read(other)
             return
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -217,7 +213,7 @@ class _Module:
         self._words.append(type(node).__name__)
         for field, value in ast.iter_fields(node):
             if value is None or value == []:
-                continue  # other releases of Python have other fields that are empty
+                continue  # releases of Python differ in their empty fields
             self._words.append(f"{field}[")
             for item in value if isinstance(value, list) else [value]:
                 self._read(item) if isinstance(item, ast.AST) else self._words.append(repr(item))
@@ -230,21 +226,19 @@ def _parse(name: str, room: bool, source: str) -> _Module:  # noqa: FBT001
 
 
 def _says_only(node: ast.AST) -> bool:
-    """Whether a statement is a text alone: a docstring, of a module, class, function or attribute."""
+    """Whether a statement is a docstring of a module, class, function or attribute."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _hands_on(node: ast.AST) -> bool:
     """Whether a statement of a room only names what other modules define."""
-    if isinstance(node, ast.Assign):  # `__all__ = [...]` or `__getattr__ = open_room(__name__)`
-        called = node.value.func if isinstance(node.value, ast.Call) else None
-        named = {part.id for part in (called, *node.targets) if isinstance(part, ast.Name)}
-        return not named.isdisjoint(("__all__", "open_room"))
+    if isinstance(node, ast.Assign | ast.Expr):
+        return ast.unparse(node).startswith(("__all__ = ", "open_room"))
     return isinstance(node, ast.Import | ast.ImportFrom)
 
 
 def _imported(node: ast.Import | ast.ImportFrom, room: str) -> Iterator[tuple[str, Symbol]]:
-    """Names that an import binds, and what to."""
+    """Names that an import binds, and the symbols they stand for."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             # `import a.b` binds `a`, and means `a.b`
@@ -258,7 +252,7 @@ def _imported(node: ast.Import | ast.ImportFrom, room: str) -> Iterator[tuple[st
 
 
 def _place(module: ModuleType) -> Path | None:
-    """The folder of a package, or the file of a module; None for what was typed in."""
+    """The folder of a package, or the file of a module; None for code typed into a shell."""
     place = next(iter(getattr(module, "__path__", ())), None) or getattr(module, "__file__", None)
     return Path(place) if place else None
 
@@ -270,7 +264,7 @@ def _opened(packages: tuple[tuple[str, Path], ...]) -> Sources:
 
 @cache
 def _other_files(folder: Path) -> dict[Path, set[str]]:
-    """Files that are no Python in a folder and in its folders that are no rooms, with the texts that name them."""
+    """Data files in a folder and in its sub-folders that are no packages, with the texts that name them."""
     found: dict[Path, set[str]] = {}
     for path in sorted(folder.iterdir()):
         if path.is_dir() and not (path / "__init__.py").exists() and path.name != "__pycache__":
@@ -278,11 +272,11 @@ def _other_files(folder: Path) -> dict[Path, set[str]]:
             found |= {file: {file.name, file.stem, file.relative_to(folder).as_posix()} for file in inside}
         elif path.is_file() and path.suffix != ".py":
             found[path] = {path.name, path.stem}
-    return {path: names for path, names in found.items() if path.suffix not in WEIGHTS}
+    return {path: names for path, names in found.items() if path.suffix not in WEIGHT_SUFFIXES}
 
 
 def _content(path: Path) -> str:
-    """What a file says, without its comments where these are known."""
+    """Content of a file for the hash, without comments where the format is known."""
     if path.suffix == ".toml":
         return repr(tomllib.loads(path.read_text()))
     if path.suffix == ".cu":

@@ -1,4 +1,4 @@
-"""What threads share: a lock for objects that travel between processes, and libraries that use threads themselves."""
+"""Sharing between threads: a picklable lock, and one thread for BLAS products."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Self
 
 
 class TravellingLock:
-    """A lock that its holder can be pickled or copied with: the copy has another one, which nobody holds.
+    """A lock that can be pickled and copied with its owner; the copy is a new, free lock.
 
     >>> import pickle
     >>> with TravellingLock() as lock:
@@ -37,7 +37,7 @@ class TravellingLock:
 
 
 class _Products:
-    """Counts who computes on one thread: the limit belongs to the process, and the last to leave takes it away."""
+    """Counts the threads inside `one_thread_for_products`; the limit is per process and the last one lifts it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -47,10 +47,10 @@ class _Products:
         self._modules = 0
 
     def enter(self) -> None:
-        """One more."""
+        """Enter; the first thread sets the limit."""
         with self._lock:
             self._inside += 1
-            if self._modules != len(sys.modules):  # a library may have been loaded since
+            if self._modules != len(sys.modules):  # a newly loaded library needs the limit, too
                 from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - slow to import
 
                 self._modules, self._controller = len(sys.modules), ThreadpoolController()
@@ -60,18 +60,18 @@ class _Products:
             self._limits.append(self._controller.limit(limits=1))
 
     def leave(self) -> None:
-        """One less."""
+        """Leave; the last thread lifts the limit."""
         with self._lock:
             self._inside -= 1
             if not self._inside:
                 _let_this_thread_decide()
                 while self._limits:
                     self._limits.pop().restore_original_limits()
-                _let_this_thread_decide()  # and the next
+                _let_this_thread_decide()  # frees the limit for the next thread
 
 
 def _let_this_thread_decide() -> None:
-    """Of OpenBLAS, newer versions of threadpoolctl hear the first thread only that sets a limit, and ignore others."""
+    """Let this thread set limits of OpenBLAS: newer threadpoolctl obeys only the first thread that set one."""
     from threadpoolctl import OpenBLASController  # noqa: PLC0415 - slow to import
 
     forget = getattr(OpenBLASController, "clear_controlling_thread", None)
@@ -84,10 +84,10 @@ _PRODUCTS = _Products()
 
 @contextmanager
 def one_thread_for_products() -> Iterator[None]:
-    """Matrix products and decompositions on one thread, as long as any thread is inside; also a decorator.
+    """Run matrix products and decompositions on one thread while any thread is inside; also a decorator.
 
-    The order of their sums depends on how many threads they use, and with it the last bits. On a busy machine the
-    threads of small products wait for each other besides. Our compiled kernels use threads all the same.
+    The number of threads decides the order of their sums, and so the last bits. On a busy machine the threads of
+    small products also wait for each other. Our compiled kernels stay multi-threaded.
 
     >>> @one_thread_for_products()
     ... def multiply(a, b):

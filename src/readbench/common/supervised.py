@@ -1,14 +1,14 @@
-"""Background loops that do not die in silence: what fails is logged, counted, shown, and tried again after a pause.
+"""Background loops that survive errors: a failure is logged, counted, shown, and retried after a pause.
 
 ```
 loop = SupervisedLoop("reads the plant", read_once).start()     # in a thread, again and again
 loop.state                                                      # LoopState(name=..., failures=0, error="")
-loop.stop()                                                     # after the round at hand
+loop.stop()                                                     # after the current round
 ```
 
-A loop is a function that does one round. Whatever it raises ends the round, not the loop: the next one begins after a
-pause that doubles with each failure in a row. The error stands in `state` until a round ends well or has lasted for
-longer than the pause, so that readiness and metrics can show it.
+The work is a function that does one round. An exception ends the round, not the loop: the next round begins after a
+pause that doubles with each failure in a row. `state.error` keeps the error until a round succeeds or runs longer
+than the pause, so that readiness and metrics can show it.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from dataclasses import dataclass
 from typing import Self
 
 PAUSE_S = (0.5, 60.0)
-"""Pause after the first failure, and the longest one."""
-STEADY_S = 10.0
-"""A round that has lasted so long after a failure counts as well again."""
-MOST_WORDS = 300
+"""Pause after the first failure in a row, and the longest pause, in seconds."""
+RECOVERED_AFTER_S = 10.0
+"""A round that runs this long after a failure counts as successful again."""
+MAX_ERROR_CHARACTERS = 300
 log = logging.getLogger("readbench.loops")
 
 
 @dataclass(frozen=True)
 class LoopState:
-    """How a loop is.
+    """State of a loop.
 
     Args:
-        name: of the loop.
-        failures: rounds that failed since it started.
-        error: what the last round failed with; "" while rounds end well.
-        since: when the last failure in a row began, in seconds since 1970.
+        name: name of the loop.
+        failures: failed rounds since the start.
+        error: error of the last round; "" after a successful one.
+        since: time of the first of the current failures in a row, seconds since 1970.
     """
 
     name: str
@@ -50,13 +50,13 @@ Hear = Callable[[LoopState], None]
 
 
 class SupervisedLoop:
-    """Calls a function again and again until it is stopped, whatever the function raises.
+    """Calls a function again and again until stopped, even if the function raises.
 
     Args:
-        name: what it does, for the log and for readiness.
-        work: one round; True ends the loop.
-        hear: told the state after a first failure in a row, and when rounds end well again.
-        pause_s: shortest and longest pause after a failure.
+        name: what the loop does, for the log and readiness.
+        work: does one round; returns True to end the loop.
+        hear: called with the state after the first failure in a row, and when rounds succeed again.
+        pause_s: shortest and longest pause after a failure, seconds.
     """
 
     def __init__(
@@ -75,34 +75,34 @@ class SupervisedLoop:
 
     @property
     def state(self) -> LoopState:
-        """How it is now."""
-        steady = self._began and time.monotonic() - self._began > max(STEADY_S, self._pause_s[0])
+        """Current state."""
+        steady = self._began and time.monotonic() - self._began > max(RECOVERED_AFTER_S, self._pause_s[0])
         return LoopState(self.name, self._failures, "" if steady else self._error, self._since)
 
     def start(self) -> Self:
-        """Run in a thread."""
+        """Start the loop in a daemon thread."""
         self._thread = threading.Thread(target=self.run, name=self.name, daemon=True)
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """End after the round at hand."""
+        """Stop after the current round."""
         self.stopping.set()
 
     def join(self, patience_s: float | None = None) -> None:
-        """Wait until it has ended, so long at most."""
+        """Wait for the end, at most `patience_s` seconds."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(patience_s)
 
     def run(self) -> None:
-        """Run here, until the work is over or somebody calls `stop`."""
+        """Run in this thread until the work returns True or `stop` is called."""
         while not self.stopping.is_set():
             self._began = time.monotonic()
             try:
                 over = self._work()
             except (KeyboardInterrupt, SystemExit):
                 raise
-            except BaseException as error:  # noqa: BLE001 - compiled packages raise what is no Exception
+            except BaseException as error:  # noqa: BLE001 - compiled packages raise errors that are no Exception
                 self._began = 0.0
                 self._fail(error)
                 continue
@@ -114,7 +114,7 @@ class SupervisedLoop:
         self._failures += 1
         self._in_a_row += 1
         words = " ".join(f"{type(error).__name__}: {error}".split())
-        first, self._error = not self._error, words[:MOST_WORDS]
+        first, self._error = not self._error, words[:MAX_ERROR_CHARACTERS]
         pause = min(self._pause_s[0] * 2.0 ** min(self._in_a_row - 1, 30), self._pause_s[1])
         log.error("%s: failed %d times; next try in %g s", self.name, self._failures, pause, exc_info=error)
         if first:

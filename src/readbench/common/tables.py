@@ -1,8 +1,8 @@
-"""Reading users' tables: CSV, Excel, Parquet and NPZ by the ending of the name, from a file or from bytes, in limits.
+"""Read users' tables: CSV, Excel, Parquet and NPZ, from a file or from bytes, within limits of size.
 
-A `Table` holds named columns as the user's file has them, and what was understood of the file around them
-(`readbench.common.layouts`). `Limits` says how much of a file is read; a file is opened within that. NPZ archives are
-read array by array: sizes are checked before anything is unpacked, and objects (pickles) are refused.
+A `Table` holds named columns as the user's file has them, with the number style, units and time zone found by
+`readbench.common.layouts`. `Limits` bounds what is read of a file. NPZ archives are read array by array: sizes are
+checked before anything is unpacked, and pickled objects are refused.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from readbench.common.layouts import DECIMAL_DOT, DELIMITERS, MOST_NAME, NumberStyle, read_text
+from readbench.common.layouts import DECIMAL_DOT, DELIMITERS, MAX_NAME_LENGTH, NumberStyle, read_text
 from readbench.common.times import ReadTimes, TimeUnit, read_times
 from readbench.common.workbooks import read_workbook
 from readbench.errors import DataError, UnknownNameError
 
-UNMARKED = ("", "0", "false", "no")
-"""Texts that mark nothing."""
+FALSE_TEXTS = ("", "0", "false", "no")
+"""Texts that count as false in a column of marks."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A user's table: `name` of its file for errors, and `data`, an Arrow table.
+    """A user's table.
 
     Args:
-        name: of its file.
+        name: name of its file, for errors.
         data: an Arrow table.
-        style: how numbers among its texts are written.
-        units: of columns, by name, where a row of the file names them.
-        zone: of times that name none themselves; "" where unknown.
-        remarks: what had to be decided when it was read, in sentences.
+        style: number style of its text columns.
+        units: units from a row of the file, by column.
+        zone: time zone of times that name none; "" if unknown.
+        remarks: decisions made while reading, in sentences.
 
     >>> table = Table("a.csv", pa.table({"speed": [1, None], "fault": ["leak", ""]}))
     >>> table.numbers("speed").tolist(), table.codes("fault")[1]
@@ -70,11 +70,11 @@ class Table:
 
     @cached_property
     def numeric(self) -> tuple[str, ...]:
-        """Names of the columns that hold numbers, or nothing at all; words in place of readings are gaps."""
+        """Names of the columns of numbers, or without any value; words in place of readings are gaps."""
         return tuple(name for name in self.columns if self._is_numeric(name))
 
     def numbers(self, column: str) -> NDArray[np.float64]:
-        """(rows,) a column as numbers, NaN where there is none; a text in it is an error that names its row."""
+        """(rows,) a column as numbers, NaN for gaps; a text in it raises an error that names the row."""
         values = self._column(column)
         if _is_number(values.type):
             return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
@@ -92,17 +92,17 @@ class Table:
         return read
 
     def readings(self, column: str) -> tuple[NDArray[np.float64], list[str], str] | None:
-        """A column of texts as numbers, with what stands in place of readings, and its unit; None where it has none."""
+        """A text column as (numbers, gap words, unit); None for a numeric column or one of texts."""
         values = self._column(column)
         return None if _is_number(values.type) else self.style.read(_texts(values))
 
     def times(self, column: str, unit: TimeUnit = "auto", zone: str = "") -> ReadTimes | None:
-        """A column as times, or None where it holds none.
+        """A column as times, or None if it holds none.
 
         Args:
             column: its name.
-            unit: of times that are numbers.
-            zone: of dates that name none; otherwise the table's.
+            unit: unit of numeric times.
+            zone: zone of dates that name none; by default the table's.
         """
         values = self._column(column)
         found = read_times(values, column, unit, zone or self.zone)
@@ -111,7 +111,7 @@ class Table:
         return found
 
     def seconds(self, column: str, unit: float = 1.0) -> NDArray[np.float64]:
-        """(rows,) a column of times in seconds: numbers of `unit` seconds, or dates, then counted from 1970."""
+        """(rows,) a column of times in seconds: numbers times `unit`, or dates as seconds since 1970."""
         values = self._column(column)
         found = None if self._is_numeric(column) else read_times(values, column, "s", self.zone)
         return self.numbers(column) * unit if found is None else found.seconds
@@ -123,7 +123,7 @@ class Table:
         return _is_number(values.type)
 
     def marks(self, column: str) -> NDArray[np.bool_] | None:
-        """(rows,) which rows a column marks: true, 1, or any text; None where it holds other numbers, or dates."""
+        """(rows,) the rows marked by true, 1 or any other text; None for a column of other numbers or dates."""
         values = self._column(column)
         if _is_number(values.type):
             numbers = np.nan_to_num(self.numbers(column))
@@ -131,11 +131,11 @@ class Table:
         if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
             return None
         codes, names = self.codes(column)
-        marked = np.array([*(name.casefold() not in UNMARKED for name in names), False])  # -1 picks the last
+        marked = np.array([*(name.casefold() not in FALSE_TEXTS for name in names), False])  # code -1 is not marked
         return np.asarray(marked[codes], bool)
 
     def codes(self, column: str) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-        """A column as texts: (rows,) index of each row's text, -1 where it is empty, and the texts as they appear.
+        """A column as codes: (rows,) index of each row's text, -1 if empty, and the texts in order of appearance.
 
         Whole numbers lose their decimals, so that `1.0` and `1` are one text.
         """
@@ -144,22 +144,22 @@ class Table:
             values = pc.dictionary_encode(_texts(values))
         encoded = values.unify_dictionaries().combine_chunks()
         indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-        texts = _texts(encoded.dictionary).to_pylist()  # once per text, however often it is repeated
+        texts = _texts(encoded.dictionary).to_pylist()
         used, first = np.unique(indices, return_index=True)
         present = [texts[code] for code in used[np.argsort(first)] if code >= 0 and texts[code] is not None]
         names = tuple(dict.fromkeys(present))
         position = {name: code for code, name in enumerate(names)}
-        codes = np.array([*(position.get(text, -1) for text in texts), -1], np.int32)  # -1 picks the last
+        codes = np.array([*(position.get(text, -1) for text in texts), -1], np.int32)  # code -1 stays -1
         return codes[indices], names
 
     def _column(self, column: str) -> pa.ChunkedArray:
-        if self.data.schema.get_field_index(column) < 0:  # a list of all names would be made anew for each column
+        if self.data.schema.get_field_index(column) < 0:  # `column_names` would build a list for each column
             raise UnknownNameError(f"column of {self.name}", column, self.columns)
         return self.data[column]
 
 
 def split_header(header: str) -> tuple[str, str]:
-    """Name and unit of a header; the unit is empty where none stands there.
+    """Split a header into name and unit; the unit is "" if there is none.
 
     >>> split_header("Flow rate [m3/h]"), split_header("Flow rate")
     (('Flow rate', 'm3/h'), ('Flow rate', ''))
@@ -178,7 +178,7 @@ def _is_number(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
 
 
 def _texts(values: Any) -> Any:  # noqa: ANN401 - an Arrow array, whole or in chunks
-    """A column as trimmed texts, null where there is none."""
+    """Convert to trimmed texts, null where empty."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if pa.types.is_floating(values.type):
@@ -192,21 +192,21 @@ def _texts(values: Any) -> Any:  # noqa: ANN401 - an Arrow array, whole or in ch
     return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
-LINES_ABOVE = 10_000
-"""Lines of a text that may stand above its table or between its rows."""
-MOST_RATIO = 100
-"""How many times its size a packed text may have unpacked: recordings have 3 to 30."""
-ANY_UNPACKED = 64 * 2**20
-"""Bytes up to which any ratio is right."""
+MAX_EXTRA_LINES = 10_000
+"""Lines of text allowed above a table and between its rows, beyond the limit of rows."""
+MAX_UNPACK_RATIO = 100
+"""Maximum ratio of unpacked to packed bytes; recordings have 3 to 30."""
+MIN_CHECKED_BYTES = 64 * 2**20
+"""Unpacked bytes up to which any ratio is accepted."""
 Given = Path | str | tuple[str, bytes]
-"""A file, or the name and content of one that was sent."""
+"""A path, or the name and content of an uploaded file."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Most bytes (unpacked), rows, columns and cells of one file; more is refused before it fills the memory.
+    """Maximum unpacked bytes, rows, columns and cells of one file.
 
-    A cell of a text takes some ten times its bytes while it is read.
+    Reading a cell of text takes about ten times its bytes.
     """
 
     max_bytes: int = 4 * 2**30
@@ -215,30 +215,30 @@ class Limits:
     max_cells: int = 500_000_000
 
     def check_bytes(self, name: str, size: int) -> None:
-        """Raise `DataError` where a file is larger than this, unpacked."""
+        """Raise `DataError` if a file is larger, unpacked."""
         self._check(name, size, self.max_bytes, "bytes")
 
     def check_rows(self, name: str, rows: int) -> None:
-        """Raise `DataError` where a table has more rows than this."""
+        """Raise `DataError` if a table has more rows."""
         self._check(name, rows, self.max_rows, "rows")
 
     def check_columns(self, name: str, columns: int) -> None:
-        """Raise `DataError` where a table has more columns than this."""
+        """Raise `DataError` if a table has more columns."""
         self._check(name, columns, self.max_columns, "columns")
 
     def check_text(self, name: str, content: bytes) -> None:
-        """Raise `DataError` where a text has more lines or cells than this; they are counted, not read."""
+        """Raise `DataError` if a text has more lines or cells; counts marks without parsing."""
         lines = max(content.count(b"\n"), content.count(b"\r"))
-        self.check_rows(name, lines - LINES_ABOVE)
+        self.check_rows(name, lines - MAX_EXTRA_LINES)
         marks = max(content.count(mark.encode()) for mark in f"{DELIMITERS} ")
         self._check(name, marks + lines, self.max_cells, "cells")
 
     def check_ratio(self, name: str, packed: int, unpacked: int) -> None:
-        """Raise `DataError` where a packed file holds so much that it is hardly a recording."""
-        if unpacked > max(ANY_UNPACKED, MOST_RATIO * packed):
+        """Raise `DataError` if a packed file unpacks to implausibly many bytes."""
+        if unpacked > max(MIN_CHECKED_BYTES, MAX_UNPACK_RATIO * packed):
             raise DataError(
-                f"{name}: {packed:,} bytes unpack to {unpacked:,} or more, over {MOST_RATIO} times as many. If that is"
-                " right, unpack the file yourself and give what it holds."
+                f"{name}: {packed:,} bytes unpack to {unpacked:,} or more, over {MAX_UNPACK_RATIO} times as many. If"
+                " that is right, unpack the file yourself and give what it holds."
             )
 
     @staticmethod
@@ -248,7 +248,7 @@ class Limits:
 
 
 def open_given(given: Given, limits: Limits) -> tuple[str, pa.NativeFile]:
-    """The name of a file without `.gz`, and the file unpacked and opened for reading.
+    """Open a file, unpacked; return its name without `.gz` and the stream.
 
     >>> name, file = open_given(("a.csv.gz", gzip.compress(b"x")), Limits())
     >>> name, file.read()
@@ -276,8 +276,8 @@ def _open(given: Path | tuple[str, bytes], limits: Limits) -> pa.NativeFile:
 
 
 def _unpacked(name: str, packed: bytes, limits: Limits) -> bytes:
-    """At most one byte more than the limits is ever unpacked."""
-    most = min(limits.max_bytes, max(ANY_UNPACKED, MOST_RATIO * len(packed)))
+    """Unpack gzip; never more than one byte above the limits."""
+    most = min(limits.max_bytes, max(MIN_CHECKED_BYTES, MAX_UNPACK_RATIO * len(packed)))
     try:
         with gzip.GzipFile(fileobj=BytesIO(packed)) as unpacker:
             content = unpacker.read(most + 1)
@@ -292,7 +292,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def read_arrays(name: str, file: pa.NativeFile, limits: Limits, prefixes: tuple[str, ...] = ("",)) -> Arrays:
-    """The arrays of an archive by name, all or those whose names begin with one of the prefixes."""
+    """Read the arrays of an NPZ archive whose names begin with one of the prefixes, by name."""
     try:
         with zipfile.ZipFile(file) as archive:
             members = [member for member in archive.infolist() if member.filename.startswith(prefixes)]
@@ -313,7 +313,7 @@ def _read_member(name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -
                 "fixed width (dtype 'U')."
             )
         size = math.prod(shape) * kind.itemsize
-        if size > member.file_size:  # before memory is asked for
+        if size > member.file_size:  # before memory is allocated
             raise ValueError(f"{member.filename} is shorter than its shape {shape} says")
         content = file.read(size)
     array = np.frombuffer(content, kind, math.prod(shape))
@@ -330,15 +330,15 @@ TABLE_ENDINGS = (*TEXT_ENDINGS, ".xlsx", ".parquet", ".npz")
 
 
 def read_table(given: Given, limits: Limits | None = None) -> Table:
-    r"""The table in a file.
+    r"""Read a table from a CSV, Excel, Parquet or NPZ file, gzipped or not.
 
-    Text is read as `readbench.common.layouts` says: any delimiter, encoding and decimal sign, with lines above the
-    header or none. Of an Excel workbook the largest sheet is read. Parquet has flat columns. NPZ has one array (rows,)
-    per column. Any of them may be gzipped.
+    Text may have any delimiter, encoding and decimal sign, with or without a header and lines above it (see
+    `readbench.common.layouts`). Of an Excel workbook the largest sheet is read. Parquet must have flat columns, NPZ one
+    array (rows,) per column.
 
     Args:
         given: path, or name and content.
-        limits: most bytes, rows and columns.
+        limits: maximum bytes, rows, columns and cells.
 
     >>> read_table(("a.csv", b"time;speed\n0;1.5\n1;\n")).numbers("speed").tolist()
     [1.5, nan]
@@ -370,9 +370,9 @@ def _read_text(name: str, content: bytes, limits: Limits) -> Table:
 
 
 def read_parquet(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
-    """A whole Parquet file; texts stay dictionaries, so that a repeated long text is in memory once.
+    """Read a Parquet file; texts stay dictionary-encoded, so that a repeated text is in memory once.
 
-    The file keeps such a text once as well, so its texts are counted as often as they are repeated before any is read.
+    The file may store a long text once and repeat it, so repeated bytes are counted before the columns are read.
     """
     try:
         meta = pyarrow.parquet.read_metadata(file)
@@ -392,7 +392,7 @@ def read_parquet(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
         ]
         packed = pyarrow.parquet.ParquetFile(file, read_dictionary=repeated)
         size = 0
-        # On this thread alone: one of Arrow's that still holds the bytes when Python ends would abort the process.
+        # One thread: an Arrow thread that still holds the bytes when Python ends would abort the process.
         for group in range(meta.num_row_groups) if repeated else ():
             read = packed.read_row_group(group, columns=repeated, use_threads=False)
             size += sum(_count_bytes(chunk) for column in read.columns for chunk in column.chunks)
@@ -403,7 +403,7 @@ def read_parquet(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
 
 
 def _count_bytes(array: pa.Array) -> int:
-    """Bytes of the texts in an array, each counted as often as it is repeated."""
+    """Bytes of the texts in an array, with repetitions."""
     kind = array.type
     if pa.types.is_struct(kind):
         return sum(_count_bytes(array.field(i)) for i in range(kind.num_fields))
@@ -430,8 +430,10 @@ def _read_npz(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
 
 
 def _check_names(name: str, columns: list[str]) -> None:
-    if long := next((column for column in columns if len(column) > MOST_NAME), None):
-        raise DataError(f"{name}: a column has a name of {len(long):,} characters. Give it one of {MOST_NAME} at most.")
+    if long := next((column for column in columns if len(column) > MAX_NAME_LENGTH), None):
+        raise DataError(
+            f"{name}: a column has a name of {len(long):,} characters. Give it one of {MAX_NAME_LENGTH} at most."
+        )
     counts = Counter(columns)
     if twice := next((column for column in columns if counts[column] > 1), None):
         raise DataError(f"{name}: two columns have the name {twice!r}. Rename one.")

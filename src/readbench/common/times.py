@@ -1,10 +1,9 @@
-"""Times as recorders write them: dates of many forms, zones, and numbers since one of several beginnings.
+"""Parse times: dates in many formats, time zones, and numbers since various epochs.
 
-`read_times` makes seconds of a column. Dates that name a zone, in each cell or in the header, are counted from 1970 in
-UTC; those that name none are taken as they are written, as if they were UTC, and `zone` stays empty. A day that the
-calendar does not have is no time, nor is one outside the years 1900 to 2199: `check_moment` and `check_zone` are the
-only ways to a moment and to a zone that may be stored, and `find_clock` shows what is stored, whatever it is.
-
+`read_times` converts a column to seconds. Dates with a zone, in each cell or in the header, become seconds since 1970
+in UTC. Dates without one are read as if they were UTC, and `zone` stays empty. A day that the calendar lacks is no
+time, nor is one outside the years 1900 to 2199. Only `check_moment` and `check_zone` make a time or zone that may be
+stored; `find_clock` displays any stored value.
 ```
 2025-12-31T23:59:58.123+01:00    ISO, with blanks, slashes or dots too; a comma before the fraction; 20251231T235958
 31.12.2025 23:59:58,123          day first with dots
@@ -13,7 +12,7 @@ only ways to a moment and to a zone that may be stored, and `find_clock` shows w
 23:59:58                         time of day: midnight begins a new day
 20251231235958                   the same in digits alone
 1767225598                       since 1970 in s, ms, us or ns by its size; since 1904 (LabVIEW), since 1601 (Windows)
-46022.99998                      days of Excel or MATLAB, where the name speaks of a date or steps are below a minute
+46022.99998                      days of Excel or MATLAB, if the name contains a date word or steps are below a minute
 ```
 """
 
@@ -34,12 +33,12 @@ from readbench.errors import DataError, UsageError
 
 TimeUnit = Literal["auto", "s", "ms", "us", "ns"]
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-"""Seconds of each unit."""
+"""Seconds per unit."""
 DAY_S = 86400.0
 EARLIEST = -2208988800.0
-"""The beginning of 1900 in UTC, in seconds since 1970: no recording is older."""
+"""Start of 1900 in UTC, seconds since 1970: the earliest accepted time."""
 LATEST = 7258118400.0
-"""The beginning of 2200 in UTC: every moment lies before it."""
+"""Start of 2200 in UTC, seconds since 1970: the first time too late."""
 _TIME_NAMES_TEXT = (
     "time|t|timestamp|timestamps|time stamp|datetime|date time|date|seconds|step|ts|utc|utc time|local time|localtime|"
     "zeit|zeitstempel|zeitpunkt|datum|uhrzeit|datum zeit|datum uhrzeit|x value|epoch|unix time|unixtime|t stamp|"
@@ -47,20 +46,20 @@ _TIME_NAMES_TEXT = (
     "source timestamp|sourcetimestamp|server timestamp|event time|record time|elapsed time|time seconds|datenum"
 )
 TIME_NAMES = frozenset(_TIME_NAMES_TEXT.split("|"))
-"""Names of columns that hold the time; without regard to case, unit, and what stands between words."""
-_DATED = ("date", "datum", "stamp", "fecha", "horodatage", "datenum", "epoch")
-_DIGITS = 1900_01_01_000000, 2100_01_01_000000
-"""Numbers of 1900 to 2099 whose digits are a date."""
-_SHORT_STEP = 1.0 / 1440.0
-"""Numbers between 20,000 and 80,000 that rise by less are days in steps below a minute, not seconds at 1440 Hz."""
+"""Names of time columns; compared without case, unit and separators."""
+_DATE_WORDS = ("date", "datum", "stamp", "fecha", "horodatage", "datenum", "epoch")
+_DIGIT_DATES = 1900_01_01_000000, 2100_01_01_000000
+"""Numbers in this range are dates written in digits, of the years 1900 to 2099."""
+_MAX_DAY_STEP = 1.0 / 1440.0
+"""In days; numbers between 20,000 and 80,000 with shorter steps are days, not seconds sampled at 1440 Hz."""
 _FIRST_DAY = date(1970, 1, 1).toordinal()
-_FARTHEST_S = 14 * 3600.0
-"""No clock is farther from UTC."""
-_READ_SHARE = 0.9
-"""Least share of the cells of a column of times that must be readable."""
-_SAMPLE = 50
-_MOST_DATE = 80
-"""Characters of the longest date."""
+_MAX_OFFSET_S = 14 * 3600.0
+"""Largest offset of any time zone from UTC."""
+_MIN_READABLE_SHARE = 0.9
+"""Minimum share of cells that must be readable in a column of times."""
+_SAMPLE_CELLS = 50
+_MAX_DATE_CHARACTERS = 80
+"""Maximum characters of a date."""
 _MONTHS = {
     name: number
     for number, names in enumerate(
@@ -106,7 +105,7 @@ _OFFSETS = {
     "PST": -8.0,
     "PDT": -7.0,
 }
-"""Hours that clocks of these zones are ahead of UTC."""
+"""Hours ahead of UTC, by abbreviation."""
 _OFFSET = re.compile(r"(?:UTC|GMT)?\s*(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?")
 _REGION = re.compile(r"(?<![A-Za-z])[A-Z][A-Za-z]{1,40}/[A-Z][A-Za-z_]{1,40}")
 _CLOCK = (
@@ -126,7 +125,7 @@ _FORMS = {
     "time of day": r"^(?P<h>\d{1,5}):(?P<mi>\d{2})(?::(?P<s>\d{2})(?:[.,:](?P<f>\d{1,9}))?)?"
     r"\s*(?P<ap>[AaPp]\.? ?[Mm]\.?)?(?P<z>)$",
 }
-_FIXED_BLANK = "[\u00a0\u202f]"
+_NO_BREAK_SPACES = "[\u00a0\u202f]"
 _DATE_ONLY = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 
 
@@ -135,9 +134,9 @@ class ReadTimes:
     """A column of times.
 
     Args:
-        seconds: (rows,) since 1970, or since the beginning of a recording; NaN where there is none.
-        zone: `UTC`, an offset such as `+01:00` or a region such as `Europe/Berlin`; "" where none is known.
-        remarks: what had to be decided, in sentences.
+        seconds: (rows,) since 1970, or since the start of the recording; NaN if missing.
+        zone: `UTC`, an offset such as `+01:00` or a region such as `Europe/Berlin`; "" if unknown.
+        remarks: decisions made while reading, in sentences.
     """
 
     seconds: NDArray[np.float64]
@@ -146,7 +145,7 @@ class ReadTimes:
 
 
 def is_time_name(name: str) -> bool:
-    """Whether a column is called as times usually are.
+    """Whether a column has a usual name for times.
 
     >>> is_time_name("Time [s]"), is_time_name("Date/Time (UTC+1)"), is_time_name("_time"), is_time_name("pressure")
     (True, True, True, False)
@@ -157,12 +156,12 @@ def is_time_name(name: str) -> bool:
 
 
 def read_times(column: Any, name: str, unit: TimeUnit = "auto", zone: str = "") -> ReadTimes | None:  # noqa: ANN401
-    """A column as times, or None where it holds none.
+    """Read a column as times, or return None if it holds none.
 
     Args:
-        column: an Arrow column: texts, numbers, dates or times of day.
-        name: of the column; it may tell unit and zone.
-        unit: of numbers; `auto` goes by the name and by their size.
+        column: an Arrow column of texts, numbers, dates or times of day.
+        name: of the column; may name unit and zone.
+        unit: of numbers; `auto` decides by the name and their size.
         zone: of dates that name none.
 
     >>> texts = pa.chunked_array([["31.12.2025 23:59:58,5", "31.12.2025 23:59:59,5"]])
@@ -183,33 +182,33 @@ def read_times(column: Any, name: str, unit: TimeUnit = "auto", zone: str = "") 
         dates = _of_digits(numbers, told) if unit == "auto" else None
         return _bound(dates or _of_numbers(numbers, name, unit, zone))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        texts = pc.replace_substring_regex(column.cast(pa.string()), _FIXED_BLANK, " ")
+        texts = pc.replace_substring_regex(column.cast(pa.string()), _NO_BREAK_SPACES, " ")
         return _bound(_of_texts(pc.utf8_trim_whitespace(texts), told))
     return None
 
 
 def _bound(found: ReadTimes | None) -> ReadTimes | None:
-    """Times without those before 1900 and after 2199, which are none; None where most are such."""
+    """Set times outside 1900 to 2199 to NaN; None if they are more than a tenth."""
     if found is None:
         return None
     inside = is_moment(found.seconds)
     outside = np.isfinite(found.seconds) & ~inside
     if not outside.any():
         return found
-    if inside.sum() < _READ_SHARE * (inside.sum() + outside.sum()):
+    if inside.sum() < _MIN_READABLE_SHARE * (inside.sum() + outside.sum()):
         return None
     said = f"{outside.sum():,} of {len(inside):,} times lie outside the years 1900 to 2199, which no recording does."
     return replace(found, seconds=np.where(inside, found.seconds, np.nan), remarks=(*found.remarks, said))
 
 
 def is_moment(seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(rows,) which numbers are moments of the years 1900 to 2199, or of a recording that counts from its beginning."""
+    """(rows,) which numbers are valid moments: years 1900 to 2199, or seconds since the start of a recording."""
     inside: NDArray[np.bool_] = (seconds >= EARLIEST) & (seconds < LATEST)
     return inside
 
 
 def check_moment(seconds: float, what: str) -> float:
-    """A moment that may be stored, in seconds since 1970 or since the beginning of a recording, or an error.
+    """Return the time unless it is outside 1900 to 2199; raise `UsageError` then.
 
     >>> check_moment(1.7e9, "time of case a")
     1700000000.0
@@ -223,7 +222,7 @@ def check_moment(seconds: float, what: str) -> float:
 
 
 def find_clock(seconds: float | None, zone: str = "") -> datetime | None:
-    """The clock of a zone at a stored moment; None where it is none, UTC where the zone is none. It never fails.
+    """Local time of a stored time; None for an invalid time, UTC for an invalid zone. Never raises.
 
     >>> str(find_clock(1.7e9, "+01:00")), find_clock(1e18), str(find_clock(0.0, "+99:99"))
     ('2023-11-14 23:13:20+01:00', None, '1970-01-01 00:00:00+00:00')
@@ -234,7 +233,7 @@ def find_clock(seconds: float | None, zone: str = "") -> datetime | None:
 
 
 def find_shift(time: float | None, zone: str) -> float:
-    """Seconds that the clock of a zone is ahead of UTC at a stored moment; 0 where either is none.
+    """Offset of a zone from UTC in seconds at a stored time; 0 if either is invalid.
 
     >>> find_shift(1.7e9, "Europe/Berlin"), find_shift(1e18, "Europe/Berlin"), find_shift(1.7e9, "+99:99")
     (3600.0, 0.0, 0.0)
@@ -245,7 +244,7 @@ def find_shift(time: float | None, zone: str) -> float:
 
 
 def describe_span(seconds: float) -> str:
-    """How long something took, in the unit that people would say.
+    """Format a duration in its natural unit.
 
     >>> describe_span(12.5), describe_span(5400.0), describe_span(2.6e5), describe_span(1e8)
     ('12.5 s', '1.5 hours', '3.01 days', '3.17 years')
@@ -256,7 +255,7 @@ def describe_span(seconds: float) -> str:
 
 
 def parse_date(text: str, zone: str = "") -> float | None:
-    """One date as seconds since 1970, by the clock of a zone unless it names another; None where it is none.
+    """Parse one date to seconds since 1970, in `zone` unless it names another; None if it is no date.
 
     >>> parse_date("31.12.2025 23:59"), parse_date("1.5")
     (1767225540.0, None)
@@ -268,7 +267,7 @@ def parse_date(text: str, zone: str = "") -> float | None:
 
 
 def find_zone(text: str) -> str:
-    """The zone that a header or a line above the table names; "" for none.
+    """Find the time zone named in a header or in lines above the table; "" for none.
 
     >>> find_zone("Time (UTC+1)"), find_zone("Zeit [MEZ]"), find_zone("Time zone: Europe/Berlin"), find_zone("Time")
     ('+01:00', '+01:00', 'Europe/Berlin', '')
@@ -282,7 +281,7 @@ def find_zone(text: str) -> str:
 
 
 def is_zone(text: str) -> bool:
-    """Whether a text names a zone."""
+    """Whether a text names a time zone."""
     try:
         check_zone(text)
     except DataError:
@@ -291,7 +290,7 @@ def is_zone(text: str) -> bool:
 
 
 def check_zone(text: str) -> str:
-    """A zone in one form, or an error: `UTC`, `+01:00` or the name of a region.
+    """Normalise a time zone to `UTC`, `+01:00` or a region; raise `DataError` for an unknown one.
 
     >>> check_zone("UTC+1"), check_zone("CEST"), check_zone("Europe/Berlin"), check_zone("Z")
     ('+01:00', '+02:00', 'Europe/Berlin', 'UTC')
@@ -315,7 +314,7 @@ def check_zone(text: str) -> str:
 
 
 def zone_of(zone: str) -> tzinfo:
-    """A zone that `check_zone` accepts, for clocks; UTC for "".
+    """Convert a zone accepted by `check_zone` to a `tzinfo`; UTC for "".
 
     >>> zone_of("+01:00").utcoffset(None)
     datetime.timedelta(seconds=3600)
@@ -332,7 +331,7 @@ def _of_timestamps(column: Any) -> NDArray[np.float64]:  # noqa: ANN401 - an Arr
 
 
 def _settle(seconds: NDArray[np.float64], zone: str, told: str, remarks: tuple[str, ...] = ()) -> ReadTimes:
-    """Times with the zone they named, or shifted into UTC by the zone that was told beside them."""
+    """Convert to UTC by the zone `told`, unless the times named a zone."""
     if zone or not told:
         return ReadTimes(seconds, zone, remarks)
     told = check_zone(told)
@@ -348,7 +347,7 @@ def _settle(seconds: NDArray[np.float64], zone: str, told: str, remarks: tuple[s
 
 
 def _shift(seconds: NDArray[np.float64], region: str, ambiguous: str) -> NDArray[np.float64]:
-    """Times by the clocks of a region in UTC; `ambiguous` ones are the earliest or the latest that they can be."""
+    """Convert local times of a region to UTC; `ambiguous` picks the earliest or latest meaning of a repeated hour."""
     known = np.isfinite(seconds)
     micros = np.where(known, np.nan_to_num(seconds) * 1e6, 0).astype(np.int64)
     clock = pa.array(micros).cast(pa.timestamp("us"))
@@ -357,9 +356,10 @@ def _shift(seconds: NDArray[np.float64], region: str, ambiguous: str) -> NDArray
 
 
 def _pass_again(seconds: NDArray[np.float64], shift: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(rows,) which times of an hour that came twice, where `shift` is not 0, are of its second pass.
+    """(rows,) times in the second pass of a repeated hour; `shift` is non-zero in repeated hours.
 
-    They stand after a step back that is none, once the clocks are set right: no longer than the steps of such rows.
+    The second pass begins at a step back that vanishes once clocks are corrected: its corrected step is no longer than
+    other steps in repeated hours.
 
     >>> clock, shift = np.array([0.0, 60.0, 90.0, 60.0, 90.0, 120.0]), np.array([0, 60, 60, 60, 60, 0])
     >>> _pass_again(clock, shift).astype(int).tolist()
@@ -379,16 +379,16 @@ def _pass_again(seconds: NDArray[np.float64], shift: NDArray[np.float64]) -> NDA
 
 
 def _of_digits(numbers: NDArray[np.float64], told: str) -> ReadTimes | None:
-    """Numbers as dates that have the digits of year, month, day and time, where all do."""
+    """Read numbers as dates in digits (20251231235958) if all of them are."""
     known = np.isfinite(numbers)
-    if not known.any() or numbers[known].min() < _DIGITS[0] or numbers[known].max() >= _DIGITS[1]:
+    if not known.any() or numbers[known].min() < _DIGIT_DATES[0] or numbers[known].max() >= _DIGIT_DATES[1]:
         return None
     whole = pa.array(np.where(known, numbers, 0.0).astype(np.int64), mask=~known)
     return _of_texts(pa.chunked_array([whole.cast(pa.string())]), told)
 
 
 def _of_numbers(numbers: NDArray[np.float64], name: str, unit: TimeUnit, zone: str) -> ReadTimes | None:
-    """Numbers as times, by what the header says of them, else by their size."""
+    """Read numbers as times by the unit in the header, else by their size."""
     known = numbers[np.isfinite(numbers)]
     if not len(known):
         return None
@@ -414,10 +414,10 @@ def _of_numbers(numbers: NDArray[np.float64], name: str, unit: TimeUnit, zone: s
 
 
 def _of_days(numbers: NDArray[np.float64], name: str, zone: str) -> ReadTimes | None:
-    """Numbers as days, where the name speaks of a date or the steps are too short for seconds."""
+    """Read numbers as days if the name contains a word for date or the steps are too short for seconds."""
     known = np.sort(numbers[np.isfinite(numbers)])
-    short = len(known) > 1 and 0 < np.median(np.diff(known)) < _SHORT_STEP
-    if not (short or any(word in name.casefold() for word in _DATED)):
+    short = len(known) > 1 and 0 < np.median(np.diff(known)) < _MAX_DAY_STEP
+    if not (short or any(word in name.casefold() for word in _DATE_WORDS)):
         return None
     for what, first, last, origin in (("Excel", 2e4, 8e4, 25569.0), ("MATLAB", 7e5, 8e5, 719529.0)):
         if first <= known[0] and known[-1] <= last:
@@ -427,16 +427,16 @@ def _of_days(numbers: NDArray[np.float64], name: str, zone: str) -> ReadTimes | 
 
 
 def _unit_in(name: str) -> float:
-    """Seconds of the unit that a header names; 0 for none."""
+    """Seconds of the unit named in a header; 0 for none."""
     found = re.search(r"(?:[\[(]|[_ ])(s|sec|ms|us|µs|ns|min|h)[\])]?$", name.strip())
     units = SECONDS | {"sec": 1.0, "µs": 1e-6, "min": 60.0, "h": 3600.0}
     return units[found[1]] if found else 0.0
 
 
 def _of_texts(texts: Any, told: str) -> ReadTimes | None:  # noqa: ANN401 - an Arrow column of trimmed texts
-    """Texts as times, where most of them are."""
+    """Read texts as times if most of them are."""
     count = len(texts) - texts.null_count
-    sample = [text for text in texts.slice(0, 20 * _SAMPLE).to_pylist() if text][:_SAMPLE]
+    sample = [text for text in texts.slice(0, 20 * _SAMPLE_CELLS).to_pylist() if text][:_SAMPLE_CELLS]
     forms = list(dict.fromkeys(form for text in sample if (form := _find_form(text))))
     if not count or not forms:
         return None
@@ -452,7 +452,7 @@ def _of_texts(texts: Any, told: str) -> ReadTimes | None:  # noqa: ANN401 - an A
         remarks += said
     read = np.isfinite(seconds)
     filled = _numpy(pc.and_(texts.is_valid(), pc.not_equal(pc.coalesce(texts, ""), ""))).astype(bool)
-    if read.sum() < _READ_SHARE * filled.sum() or not read.any():
+    if read.sum() < _MIN_READABLE_SHARE * filled.sum() or not read.any():
         return None
     if forms == ["time of day"]:
         return ReadTimes(_unwrap(seconds))
@@ -461,34 +461,34 @@ def _of_texts(texts: Any, told: str) -> ReadTimes | None:  # noqa: ANN401 - an A
 
 @dataclass(eq=False)
 class _Zones:
-    """The zones that cells of a column name.
+    """Time zones named in the cells of a column.
 
     Args:
-        named: (rows,) which cells do.
-        offsets: seconds that their clocks are ahead of UTC, each once.
+        named: (rows,) cells that name a zone.
+        offsets: distinct offsets from UTC, seconds.
     """
 
     named: NDArray[np.bool_]
     offsets: set[float] = field(default_factory=set)
 
     def settle(self, seconds: NDArray[np.float64], told: str, remarks: tuple[str, ...]) -> ReadTimes:
-        """Times in UTC: by the zone that a cell names, else by the one that was told."""
+        """Convert to UTC: cells without a zone use `told`."""
         if not self.offsets:
             return _settle(seconds, "", told, remarks)
         zone = _name_offset(min(self.offsets)) if len(self.offsets) == 1 else "UTC"
         bare = np.isfinite(seconds) & ~self.named
         if not bare.any():
             return ReadTimes(seconds, zone, remarks)
-        own = _settle(np.where(bare, seconds, np.nan), "", told)
+        rest = _settle(np.where(bare, seconds, np.nan), "", told)
         count = f"{bare.sum():,} of {len(bare):,} times"
-        said = f"{count} name no zone, and were read by {own.zone or 'UTC'}; the others name theirs."
-        return ReadTimes(np.where(bare, own.seconds, seconds), zone, (*remarks, *own.remarks, said))
+        said = f"{count} name no zone, and were read by {rest.zone or 'UTC'}; the others name theirs."
+        return ReadTimes(np.where(bare, rest.seconds, seconds), zone, (*remarks, *rest.remarks, said))
 
 
 def _find_form(text: str) -> str:
-    if len(text) > _MOST_DATE:  # patterns with blanks in two places take long on very many of them
+    if len(text) > _MAX_DATE_CHARACTERS:  # patterns with two runs of blanks backtrack on long texts
         return ""
-    plain = re.sub(_FIXED_BLANK, " ", text)
+    plain = re.sub(_NO_BREAK_SPACES, " ", text)
     return next((form for form, pattern in _FORMS.items() if re.match(pattern, plain)), "")
 
 
@@ -514,7 +514,7 @@ def is_time_of_day(text: str) -> bool:
 def _seconds_of(
     parts: dict[str, Any], form: str, rows: NDArray[np.intp], zones: _Zones
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """Seconds of the parts of dates of one form, NaN where there is no such day; `zones` gets those named."""
+    """Seconds of date parts in one format, NaN for invalid dates; adds named zones to `zones`."""
     hours, minutes, whole = (_integers(parts[name]) for name in ("h", "mi", "s"))
     fraction = pc.binary_join_element_wise("0", pc.if_else(pc.equal(parts["f"], ""), "0", parts["f"]), ".")
     half = pc.utf8_lower(parts["ap"])
@@ -551,7 +551,7 @@ def _months_and_days(
 def _is_day_first(
     parts: dict[str, Any], first: NDArray[np.int64], second: NDArray[np.int64], years: NDArray[np.int64]
 ) -> tuple[bool, list[str]]:
-    """Whether the day stands before the month: by a number above 12, by dots, by the order of rows; else said."""
+    """Decide whether the day precedes the month, by numbers above 12, dots, or the order of rows; else remark it."""
     mark = parts["mark"][0].as_py()
     late_first, late_second = bool((first > 12).any()), bool((second > 12).any())
     if mark == "." or late_first != late_second:
@@ -559,7 +559,7 @@ def _is_day_first(
     by_day, by_month = _days(years, second, first), _days(years, first, second)
     rising = [bool((np.diff(days) >= 0).all()) for days in (by_day, by_month)]
     steps = [float(np.fmax.reduce(np.diff(days), initial=0.0)) for days in (by_day, by_month)]
-    if rising[0] != rising[1] or steps[0] != steps[1]:  # of two readings, a recording is the one with shorter jumps
+    if rising[0] != rising[1] or steps[0] != steps[1]:  # the right order gives the shorter jumps
         return (rising[0] if rising[0] != rising[1] else steps[0] < steps[1]), []
     chosen = mark == "-"
     if parts["ap"][0].as_py() or (by_day == by_month).all():
@@ -572,14 +572,14 @@ def _is_day_first(
 
 
 def _days(years: NDArray[np.int64], months: NDArray[np.int64], days: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Days since 1970; NaN where the calendar has no such day. It is asked once for each day that occurs."""
+    """Days since 1970; NaN for dates the calendar lacks. Each distinct date is looked up once."""
     coded = pa.array((years * 100 + months) * 100 + days).dictionary_encode()
     found = np.array([_ask_calendar(code) for code in coded.dictionary.to_pylist()], np.float64)
     return np.asarray(found[coded.indices.to_numpy(zero_copy_only=False)], np.float64)
 
 
 def _ask_calendar(code: int) -> float:
-    """Days since 1970 of a date whose digits are year, month and day.
+    """Days since 1970 of a date given as the number YYYYMMDD; NaN if it does not exist.
 
     >>> _ask_calendar(20240229), _ask_calendar(20250229)
     (19782.0, nan)
@@ -591,7 +591,7 @@ def _ask_calendar(code: int) -> float:
 
 
 def _shifts(texts: Any, rows: NDArray[np.intp], zones: _Zones) -> NDArray[np.float64]:  # noqa: ANN401 - an Arrow array
-    """(rows,) seconds that clocks were ahead of UTC; 0 where a cell names no zone, NaN where it names none there is."""
+    """(rows,) seconds ahead of UTC; 0 for a cell without a zone, NaN for an impossible one."""
     encoded = texts.dictionary_encode()
     shifts, named = [], []
     for text in encoded.dictionary.to_pylist():
@@ -610,8 +610,7 @@ def _shifts(texts: Any, rows: NDArray[np.intp], zones: _Zones) -> NDArray[np.flo
 
 
 def _is_offset(found: re.Match[str]) -> bool:
-    """Whether clocks anywhere are so far from UTC."""
-    return int(found["minutes"] or 0) < 60 and abs(_offset_of(found)) <= _FARTHEST_S
+    return int(found["minutes"] or 0) < 60 and abs(_offset_of(found)) <= _MAX_OFFSET_S
 
 
 def _offset_of(found: re.Match[str]) -> float:
@@ -625,7 +624,7 @@ def _name_offset(seconds: float) -> str:
 
 
 def _unwrap(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Times of day that go on after midnight."""
+    """Add a day at each midnight to times of day."""
     nights = np.cumsum(np.diff(seconds, prepend=seconds[:1]) < -DAY_S / 2)
     return seconds + DAY_S * nights
 

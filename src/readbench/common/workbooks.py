@@ -1,6 +1,6 @@
-"""Excel workbooks (.xlsx): the largest sheet as a text table, dates as dates; formulas are never computed.
+"""Excel workbooks (.xlsx): the largest sheet as tab-separated text, with dates as dates; formulas are not computed.
 
-A workbook is an archive of XML. Sizes are checked before anything is unpacked, and documents that define entities are
+A workbook is a ZIP archive of XML. Sizes are checked before anything is unpacked; documents that define entities are
 refused.
 """
 
@@ -19,37 +19,37 @@ from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 from readbench.common.deadlines import check_deadline
 from readbench.errors import DataError
 
-_DAYS_BEGIN = datetime(1899, 12, 30)  # noqa: DTZ001 - a clock time without zone, as sheets have it
+_EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001 - sheets have no time zone
 _DATE_FORMATS = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
 """Numbers of the built-in formats for dates and times."""
 _CELL = re.compile(r"([A-Z]{1,3})(\d+)")
-_MOST_COLUMNS = 16_384
-"""Columns that a sheet can have."""
-_MOST_DEPTH = 64
-"""Elements within each other in any sensible sheet."""
-_BLOCK = 2**14
-_MOST_SILENT = 2**20
-"""Bytes of a document in which no element begins or ends: the parser reads them again with every block."""
-_PARTS = 6
-"""Elements of one cell: itself, its value, and a text in it."""
-_MOST_PARTS = 100_000
-"""Elements of one text or of all styles."""
-_MOST_FORMAT = 255
-"""Characters of a format of numbers."""
+_MAX_COLUMNS = 16_384
+"""Maximum number of columns in a sheet."""
+_MAX_DEPTH = 64
+"""Maximum nesting depth of elements."""
+_BLOCK_BYTES = 2**14
+_MAX_EVENTLESS_BYTES = 2**20
+"""Maximum bytes without the start or end of an element: the parser reads them again with every block."""
+_PARTS_PER_CELL = 6
+"""Maximum elements of one cell: the cell, its value, a text in it."""
+_MAX_PARTS = 100_000
+"""Maximum elements of one text, or of all styles."""
+_MAX_FORMAT_CHARACTERS = 255
+"""Maximum characters of a number format."""
 
 
 def read_workbook(
     name: str, file: IO[bytes], most_bytes: int, most_rows: int, most_columns: int, most_cells: int
 ) -> str:
-    """The sheet with the most cells, as CSV with tabs.
+    """Convert the sheet with the most bytes to tab-separated text.
 
     Args:
         name: of the file, for errors.
-        file: of the workbook.
-        most_bytes: unpacked size, and length of the text, above which it is refused.
-        most_rows: rows above which it is refused.
-        most_columns: columns above which it is refused.
-        most_cells: cells, and texts that they share, above which it is refused.
+        file: the workbook.
+        most_bytes: maximum unpacked size, and length of the text.
+        most_rows: maximum rows.
+        most_columns: maximum columns.
+        most_cells: maximum cells, and shared texts.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -65,7 +65,7 @@ def read_workbook(
             sink = StringIO()
             writer = csv.writer(sink, delimiter="\t", lineterminator="\n")
             cells = 0
-            most_parts = _PARTS * most_columns
+            most_parts = _PARTS_PER_CELL * most_columns
             for number, row in enumerate(_rows(archive, sheets[0].filename, texts, dated, most_parts)):
                 cells += len(row)
                 _check(name, len(row), most_columns, "columns")
@@ -85,10 +85,10 @@ def _check(name: str, found: int, most: int, what: str) -> None:
         raise DataError(f"{name}: {found:,} {what}, more than the {most:,} that are read. Split the file.")
 
 
-def _elements(archive: zipfile.ZipFile, member: str, wanted: str, most_parts: int = _MOST_PARTS) -> Iterator[Element]:
-    """Elements of a name in a document; each is forgotten when the next comes, and so is everything around them.
+def _elements(archive: zipfile.ZipFile, member: str, wanted: str, most_parts: int = _MAX_PARTS) -> Iterator[Element]:
+    """Yield the elements of this name in a document; each one is freed when the next is requested.
 
-    One that has more than so many parts is refused before it is whole.
+    An element with more than `most_parts` parts is refused before it is read to its end.
     """
     if member not in archive.namelist():
         return
@@ -98,38 +98,38 @@ def _elements(archive: zipfile.ZipFile, member: str, wanted: str, most_parts: in
     path: list[Element] = []
     inside = parts = 0
     for event, element in _events(archive, member):
-        own = _tag(element) == wanted
+        matches = _tag(element) == wanted
         if event == "start":
             path.append(element)
-            inside += own
-            parts = 0 if own else parts + 1
+            inside += matches
+            parts = 0 if matches else parts + 1
             if inside and parts > most_parts:
                 raise ValueError(f"an element {wanted} of {member} has more than {most_parts:,} parts")
-            if len(path) > _MOST_DEPTH:
-                raise ValueError(f"{member} is nested more than {_MOST_DEPTH} deep")
+            if len(path) > _MAX_DEPTH:
+                raise ValueError(f"{member} is nested more than {_MAX_DEPTH} deep")
             continue
         path.pop()
-        inside -= own
-        if own:
+        inside -= matches
+        if matches:
             yield element
         if not inside and path:
             path[-1].remove(element)
 
 
 def _events(archive: zipfile.ZipFile, member: str) -> Iterator[tuple[str, Element]]:
-    """Beginnings and ends of the elements of a document, which is parsed a block at a time."""
+    """Yield the starts and ends of all elements of a document, parsed block by block."""
     parser: XMLPullParser[Any] = XMLPullParser(("start", "end"))  # entities were refused
     silent = 0
     with archive.open(member) as file:
-        while block := file.read(_BLOCK):
+        while block := file.read(_BLOCK_BYTES):
             check_deadline()
             parser.feed(block)
             silent += len(block)
             for happened in parser.read_events():
                 silent = 0
                 yield cast("tuple[str, Element]", happened)
-            if silent > _MOST_SILENT:
-                raise ValueError(f"{member} has a text or an attribute of more than {_MOST_SILENT:,} bytes")
+            if silent > _MAX_EVENTLESS_BYTES:
+                raise ValueError(f"{member} has a text or an attribute of more than {_MAX_EVENTLESS_BYTES:,} bytes")
     parser.close()
     for happened in parser.read_events():
         yield cast("tuple[str, Element]", happened)
@@ -152,16 +152,16 @@ def _text(element: Element) -> str:
 
 
 def _date_styles(archive: zipfile.ZipFile) -> list[bool]:
-    """Of each style of cells whether it shows dates or times."""
+    """Whether each cell style shows a date or time."""
     formats = {
         int(element.get("numFmtId", "0")): element.get("formatCode", "")
         for element in _elements(archive, "xl/styles.xml", "numFmt")
     }
-    shown = {number for number, code in formats.items() if _shows_dates(code[:_MOST_FORMAT])}
+    shown = {number for number, code in formats.items() if _shows_dates(code[:_MAX_FORMAT_CHARACTERS])}
     styles: list[bool] = []
     for element in _elements(archive, "xl/styles.xml", "cellXfs"):
-        for own in element:
-            number = int(own.get("numFmtId", "0"))
+        for style in element:
+            number = int(style.get("numFmtId", "0"))
             styles.append(number in _DATE_FORMATS or number in shown)
     return styles
 
@@ -190,7 +190,7 @@ def _column(reference: str, following: int) -> int:
     place = 0
     for letter in found[1]:
         place = 26 * place + ord(letter) - ord("A") + 1
-    if place > _MOST_COLUMNS:
+    if place > _MAX_COLUMNS:
         raise ValueError(f"cell {reference} lies outside of any sheet")
     return place - 1
 
@@ -208,13 +208,13 @@ def _value(cell: Element, texts: list[str], dated: list[bool]) -> str:
 
 
 def _date(days: float) -> str:
-    """A date of a sheet, to the millisecond; below one day a time of day.
+    """Convert a sheet's day number to a date with milliseconds; below one day, to a time of day.
 
     >>> _date(46022.5), _date(0.25)
     ('2025-12-31 12:00:00.000', '06:00:00.000')
     """
     if not -1e6 < days < 3e6:
         return str(days)
-    moment = _DAYS_BEGIN + timedelta(milliseconds=round(days * 86_400_000))
+    moment = _EPOCH + timedelta(milliseconds=round(days * 86_400_000))
     form = "%H:%M:%S.%f" if 0 <= days < 1 else "%Y-%m-%d %H:%M:%S.%f"
     return moment.strftime(form)[:-3]

@@ -1,1 +1,1 @@
-"""From windows to a ranking with an opinion; knows nothing of datasets, runs or libraries."""
+"""Methods: from windows to a ranking with a calibrated opinion; independent of datasets, runs and libraries."""

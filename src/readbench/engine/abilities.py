@@ -1,7 +1,7 @@
-"""What a part of a method may be able to do beyond its one task, each ability a Protocol.
+"""Abilities: optional Protocols that a part of a method may implement beyond its main task.
 
-A part declares its abilities where it is registered, `RETRIEVERS.register("mine", abilities=(Searcher,))`, and nobody
-looks for them anywhere else. What a part does not declare, it is not asked to do.
+A part declares its abilities at registration, `RETRIEVERS.register("mine", abilities=(Searcher,))`. Undeclared
+abilities are never used.
 """
 
 from __future__ import annotations
@@ -31,44 +31,44 @@ class Hits:
 
 
 class Searcher(Protocol):
-    """A retriever that finds the best of a corpus without the whole matrix of scores."""
+    """A retriever that finds the top k without computing all scores."""
 
     def search(self, queries: WindowSet, k: int) -> Hits:
-        """The k best of the corpus for each query, best first; ties keep corpus order."""
+        """Find the k best items for each query, best first; ties keep corpus order."""
         ...
 
 
 class Grows(Protocol):
-    """A retriever that takes in more windows as it is: what it settled when it was fitted stays."""
+    """A retriever that can add windows without being fitted again."""
 
     def grow(self, more: WindowSet) -> Retriever:
-        """A copy of it, fitted as before, that searches these windows too, behind those of its corpus."""
+        """Return a fitted copy that searches these windows too, after those of its corpus."""
         ...
 
 
 class ScalesWindows(Protocol):
-    """A part that says how it scales windows; rerankers see the windows behind a retriever on its scale.
+    """A part that states how it scales windows; rerankers see the windows of a retriever on the same scale.
 
-    One that scales by the time `before` sees the windows' context.
+    With the scale `before` it sees the windows' context.
     """
 
     @property
     def norm(self) -> Normalisation:
-        """The scale."""
+        """Kind of scaling."""
         ...
 
 
 class UsesContext(Protocol):
-    """A part that uses what windows bring along (`readbench.engine.context`); from all others it is kept away."""
+    """A part that uses the context of windows (`readbench.engine.context`); it is hidden from all others."""
 
     @property
     def uses_context(self) -> bool:
-        """Whether it does, with the parameters it has."""
+        """Whether it uses context, with its parameters."""
         ...
 
 
 class Indexed(Protocol):
-    """A retriever that searches an index of its own instead of the windows."""
+    """A retriever that searches an index instead of the windows."""
 
     @property
     def index_bytes(self) -> int:
@@ -77,24 +77,24 @@ class Indexed(Protocol):
 
 
 class Keyed(Protocol):
-    """A part that reads something beside its parameters, such as weights or prompts, which decides its results."""
+    """A part whose results depend on more than its parameters, such as weights or prompts."""
 
     @property
     def content_key(self) -> str:
-        """Hash of what it reads."""
+        """Hash of that content."""
         ...
 
 
 class Pretrained(Protocol):
-    """An encoder that reads files beside its parameters: results are kept under what the files hold, not their name."""
+    """An encoder that reads weight files: results are cached by the content of the files, not their names."""
 
     def weights_fingerprint(self) -> str:
-        """Hash of what the files hold and of the code that runs them; known before anything is fitted."""
+        """Hash of the files' contents and of the code that runs them; known before fitting."""
         ...
 
 
 class OnDevice(Protocol):
-    """An encoder that can run on a GPU; its vectors are searched where it runs."""
+    """An encoder that can run on a GPU; its vectors are searched on the same device."""
 
     @property
     def device(self) -> str:
@@ -103,46 +103,46 @@ class OnDevice(Protocol):
 
 
 class AsksModel(Keyed, Protocol):
-    """A part that asks a language model."""
+    """A part that queries a language model."""
 
     @property
     def model(self) -> str:
-        """The model as it stands in the method."""
+        """Name of the model, as in the method text."""
         ...
 
     @property
     def usage(self) -> dict[str, float]:
-        """What its last scores took beside time, by name: calls, tokens, dollars, failures."""
+        """Cost of its last scores, by name: calls, tokens, dollars, failures."""
         ...
 
     @property
     def model_facts(self) -> dict[str, Any]:
-        """What must be known of the model to ask it again: provider, id, settings, prompts."""
+        """Facts to reproduce its answers: provider, model id, settings, prompts."""
         ...
 
     def brief(self, description: str, options: ModelOptions, progress: Progress = ...) -> None:
-        """Tell it what the source says of itself, what goes before the model's profile, and who hears of progress."""
+        """Set the source's description, options that override the model's profile, and the progress callback."""
         ...
 
     def forecast(self, queries: WindowSet, corpus: WindowSet) -> Spending:
-        """The most that scoring these queries costs."""
+        """Maximum cost of scoring these queries."""
         ...
 
 
 class ReadsWindows(Protocol):
-    """A reranker that reads the series themselves: its pools come with a `Scene`."""
+    """A reranker that reads the series: its pools have a `Scene`."""
 
     @property
     def reads_windows(self) -> bool:
-        """Whether it does, with the parameters it has."""
+        """Whether it reads windows, with its parameters."""
         ...
 
 
 class GivesOpinion(Protocol):
-    """A reranker that learns from labels, apart from any query, and then says what a query is, with calibration.
+    """A reranker that learns from labels, independently of queries, and gives calibrated opinions on queries.
 
-    Its probabilities are a contract: of the queries to which it gives a fault type p, a share of about p has it
-    (`readbench.testing` checks this on cases held out).
+    Calibration is part of the contract: of the queries with probability p for a fault type, a share of about p has it
+    (`readbench.testing` checks this on held-out cases).
     """
 
     def learn(
@@ -153,24 +153,24 @@ class GivesOpinion(Protocol):
         rejected: NDArray[np.bool_] | None = None,
         assets: NDArray[np.int64] | None = None,
     ) -> LabelModel | None:
-        """What the labels of a corpus teach; None where they teach nothing.
+        """Learn from the labels of a corpus; None if they teach nothing.
 
         Args:
-            items: (N, D) the corpus as each view sees it, rows of length one.
-            labels: (N,) -1 where unknown.
+            items: (N, D) items in each view, unit vectors.
+            labels: (N,) -1 if unknown.
             groups: (N,) numbers of the recordings.
-            rejected: (N, K) classes that an item is known not to be.
-            assets: (N,) numbers of the assets; None where nobody knows them.
+            rejected: (N, K) classes that an item is known not to have.
+            assets: (N,) numbers of the assets; None if unknown.
         """
         ...
 
     def rerank_by(self, lesson: LabelModel, pool: Pool, ruled_out: NDArray[np.bool_] | None = None) -> Scores:
-        """(Q, K) new scores of a pool by what was learned ahead; the same as `rerank` where nothing is ruled out.
+        """(Q, K) new scores of a pool by an earlier lesson; the same as `rerank` if nothing is ruled out.
 
         Args:
-            lesson: of the pool's corpus and labels, at the pool's queries.
-            pool: whose queries all know the same labels.
-            ruled_out: (K,) classes that the queries are known not to be.
+            lesson: learned from the pool's corpus and labels, at the pool's queries.
+            pool: all its queries know the same labels.
+            ruled_out: (K,) classes that the queries are known not to have.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""Which steps of two windows belong together: the path of the one dynamic time warping that retrievers use.
+"""Warping path between two windows: which steps of both belong together.
 
-The same recursion and the same band (`readbench.engine.kernels.dtw.radius`) as DTW-D, in double precision, for one
-pair of windows at a time, with the whole matrix of costs kept so that the path can be walked back.
+Same recursion and band (`readbench.engine.kernels.dtw.radius`) as DTW-D, in double precision, for one pair of windows;
+the whole cost matrix is kept to trace the path back.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ _matrix, _steps = types.float64[:, ::1], types.int64[:, ::1]
 
 
 def warping_path(left: Series, right: Series, band: float = BAND) -> tuple[Steps, float]:
-    """The cheapest path through the squared differences, all channels on one path (DTW-D).
+    """Find the path with the least sum of squared differences, one path for all channels (DTW-D).
 
     Args:
         left: (C, T).
         right: (C, T').
-        band: radius as a share of the longer one, as in `dtw-d`.
+        band: radius as a share of the longer window, as in `dtw-d`.
 
     Returns:
+        (L, 2) pairs of steps from first to last, and the sum of squares along the path.
         (L, 2) pairs of steps from first to last, and the sum of squares along them.
 
     >>> path, cost = warping_path(np.array([[0.0, 0, 1, 0]]), np.array([[0.0, 1, 0, 0]]), band=0.5)
@@ -58,7 +59,7 @@ def _accumulate(left: Series, right: Series, band: float) -> Series:
 
 @compiled(_steps(_matrix))
 def _walk_back(costs: Series) -> Steps:
-    """From the last cell to the first by the cheapest neighbour; of equal ones the diagonal, then the row above."""
+    """Trace the path from the last cell to the first; ties prefer the diagonal, then the row above."""
     i, j = costs.shape[0] - 1, costs.shape[1] - 1
     path = np.empty((i + j, 2), np.int64)
     at = len(path) - 1

@@ -1,14 +1,13 @@
-"""What windows bring along beside their values: the time before, the sampling rate, units and facts.
+"""Context of windows: the time before, sampling rate, units and facts, for queries and cases.
 
-An engineer on call has the hour before the alarm, the rate of the recorder and the speed of the shaft; so a window may
-bring them, for queries and cases alike:
-
+An engineer on call knows the hour before the alarm, the rate of the recorder and the speed of the shaft. A window may
+have:
 * `before`: (C, T_b) readings of the same asset in the time before the window, in the window's channels;
 * `rate`: samples a second;
 * `units`: of each channel;
-* `facts`: named numbers that are known beforehand, such as shaft speed, load or the number of rolling elements.
+* `facts`: known numbers by name, such as shaft speed, load or the number of rolling elements.
 
-Never context: label, group, asset, clock time, and whatever is part of the truth (severity, kind of onset).
+Never context: label, group, asset, clock time, and any part of the truth (severity, kind of onset).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from readbench.engine.room import allocate
 from readbench.errors import DataError
 
 ABSENT = -1
-"""Number of a `before`, or of units, that a window does not have."""
+"""Index for a missing `before`, or missing units."""
 Facts = Mapping[str, float]
 Matrix = NDArray[np.float32]
 
@@ -37,15 +36,15 @@ class Context:
     """The context of N windows; windows of one recording may share a `before`.
 
     Args:
-        befores: the distinct matrices (C, T_b), finite, in the channels of their windows.
-        before: (N,) which of them; -1 where a window has none.
-        rates: (N,) samples a second; NaN where unknown.
-        unit_sets: the distinct tuples of units, in the order of the windows' channels, "" where unknown.
-        unit_set: (N,) which of them; -1 where nothing is known.
+        befores: distinct matrices (C, T_b), finite, in the channels of their windows.
+        before: (N,) index into `befores`; -1 if a window has none.
+        rates: (N,) samples per second; NaN if unknown.
+        unit_sets: distinct tuples of units, in the order of the windows' channels, "" if unknown.
+        unit_set: (N,) index into `unit_sets`; -1 if unknown.
         fact_names: F names.
-        facts: (N, F); NaN where unknown.
-        lent: (N,) windows whose `before` is not their own, but normal operation of their asset (`lend_before`); it
-            follows from a corpus and its normals, so fingerprints and files leave it out.
+        facts: (N, F); NaN if unknown.
+        lent: (N,) windows whose `before` is normal operation of their asset (`lend_before`). It follows from a corpus
+            and its normals, so fingerprints and files leave it out.
 
     >>> context = Context.of(2, befores=[[[1.0, 2.0]], None], facts=[{"speed": 29.5}, {}])
     >>> len(context), context.before_of(1) is None, context.facts_of(0)
@@ -71,13 +70,13 @@ class Context:
         units: Sequence[Sequence[str]] | None = None,
         facts: Sequence[Facts] | None = None,
     ) -> Context:
-        """From one entry a window; None for what no window has. The same array given twice is kept once."""
+        """Build from one entry per window; None for an absent column. An array given twice is stored once."""
         distinct, numbers = _number_befores(befores, count)
         unit_sets, unit_set = _number_units(units, count)
         given = [{}] * count if facts is None else facts
         _check_count(len(given), count, "facts")
-        names = tuple(dict.fromkeys(name for own in given for name in own))
-        table = np.array([[own.get(name, np.nan) for name in names] for own in given], np.float64)
+        names = tuple(dict.fromkeys(name for named in given for name in named))
+        table = np.array([[named.get(name, np.nan) for name in names] for named in given], np.float64)
         return cls(
             befores=distinct,
             before=numbers,
@@ -91,7 +90,7 @@ class Context:
 
     @classmethod
     def unknown(cls, count: int) -> Context:
-        """That of windows that bring nothing."""
+        """Context of windows without any."""
         return cls.of(count)
 
     def __len__(self) -> int:
@@ -109,46 +108,46 @@ class Context:
 
     @property
     def known(self) -> bool:
-        """Whether any window brings anything."""
+        """Whether any window has any context."""
         numbers = np.isfinite(self.rates).any() or np.isfinite(self.facts).any()
         return bool(numbers or self.has_before.any() or (self.unit_set != ABSENT).any())
 
     @property
     def has_before(self) -> NDArray[np.bool_]:
-        """(N,) which windows have a `before`."""
+        """(N,) windows that have a `before`."""
         has: NDArray[np.bool_] = self.before != ABSENT
         return has
 
     def before_of(self, i: int) -> Matrix | None:
-        """(C, T_b) of window i; None where it has none."""
+        """(C, T_b) of window i; None if absent."""
         number = int(self.before[i])
         return None if number == ABSENT else self.befores[number]
 
     def units_of(self, i: int) -> tuple[str, ...]:
-        """Units of the channels of window i; empty where unknown."""
+        """Units of the channels of window i; empty if unknown."""
         number = int(self.unit_set[i])
         return () if number == ABSENT else self.unit_sets[number]
 
     def facts_of(self, i: int) -> dict[str, float]:
-        """What is known of window i beforehand, by name."""
+        """Known facts of window i, by name."""
         row = self.facts[i]
         return {name: float(row[f]) for f, name in enumerate(self.fact_names) if np.isfinite(row[f])}
 
     def with_lent(self, befores: Sequence[Matrix], numbers: NDArray[np.int32]) -> Context:
-        """The same with further matrices, which are lent: `numbers` (N,) says which to a window, -1 for none."""
+        """Add lent matrices: `numbers` (N,) is the index of the matrix lent to each window, -1 for none."""
         shifted = np.where(numbers == ABSENT, self.before, numbers + len(self.befores)).astype(np.int32)
         lent = self.lent | (numbers != ABSENT)
         return replace(self, befores=(*self.befores, *befores), before=shifted, lent=lent)
 
     def without_lent(self) -> Context:
-        """What the windows bring themselves."""
+        """Remove lent matrices."""
         if not self.lent.any():
             return self
         before = np.where(self.lent, ABSENT, self.before).astype(np.int32)
         return replace(self, before=before, lent=np.zeros_like(self.lent))
 
     def compact(self) -> Context:
-        """A copy that holds what its windows have, and nothing else of the set it came from."""
+        """Copy only what these windows use."""
         used, before = number_anew(self.before)
         units, unit_set = number_anew(self.unit_set)
         named = sorted(np.flatnonzero(np.isfinite(self.facts).any(axis=0)), key=self.fact_names.__getitem__)
@@ -163,17 +162,17 @@ class Context:
         )
 
     def separate(self) -> Context:
-        """A copy whose numbers, order and memory say nothing of the set it came from.
+        """A copy whose numbers, order and memory reveal nothing about the original set.
 
-        Each window has its `before` to itself, one after the other in one buffer: how many windows share a recording,
-        and which recording comes first in a file, may follow from the fault.
+        Each window gets a copy of its `before` in one buffer: how many windows share a recording, and the order of
+        recordings in a file, may depend on the fault.
         """
         owners = np.flatnonzero(self.has_before)
-        own = [self.befores[number] for number in self.before[owners]]
-        ends = np.cumsum([0, *(matrix.size for matrix in own)])
+        given = [self.befores[number] for number in self.before[owners]]
+        ends = np.cumsum([0, *(matrix.size for matrix in given)])
         flat = allocate(int(ends[-1]))
-        befores = tuple(flat[a:b].reshape(m.shape) for m, (a, b) in zip(own, pairwise(ends.tolist()), strict=True))
-        for room, matrix in zip(befores, own, strict=True):
+        befores = tuple(flat[a:b].reshape(m.shape) for m, (a, b) in zip(given, pairwise(ends.tolist()), strict=True))
+        for room, matrix in zip(befores, given, strict=True):
             room[:] = matrix
         before = np.full(len(self), ABSENT, np.int32)
         before[owners] = np.arange(len(owners))
@@ -181,13 +180,13 @@ class Context:
 
     @cached_property
     def first_alike(self) -> NDArray[np.intp]:
-        """(N,) the first window whose `before` holds the same readings, so that these are read once; -1 without one."""
+        """(N,) first window whose `before` has equal readings, to process these once; -1 without one."""
         first: dict[bytes, int] = {}
         numbers = enumerate(self.before.tolist())
         return np.array([ABSENT if n == ABSENT else first.setdefault(self._digest(n), i) for i, n in numbers], np.intp)
 
     def digest_of(self, i: int) -> bytes:
-        """Hash of what window i brings; empty where it brings nothing."""
+        """Hash of the context of window i; empty if it has none."""
         number, rate = int(self.before[i]), float(self.rates[i])
         units, facts = self.units_of(i), sorted(self.facts_of(i).items())
         if number == ABSENT and np.isnan(rate) and not units and not facts:
@@ -209,20 +208,20 @@ class Context:
 
 
 def join_contexts(parts: Sequence[tuple[int, Context | None]]) -> Context | None:
-    """Contexts end to end, each with the number of its windows; None where no part has any."""
+    """Join contexts, each with its number of windows; None if no part has any."""
     if all(context is None for _, context in parts):
         return None
     known = [Context.unknown(count) if context is None else context for count, context in parts]
     names = tuple(dict.fromkeys(name for context in known for name in context.fact_names))
-    units = tuple(dict.fromkeys(own for context in known for own in context.unit_sets))
-    places = {own: i for i, own in enumerate(units)}
+    units = tuple(dict.fromkeys(units_ for context in known for units_ in context.unit_sets))
+    places = {units_: i for i, units_ in enumerate(units)}
     shifts = np.cumsum([0] + [len(context.befores) for context in known])
     return Context(
         befores=tuple(before for context in known for before in context.befores),
         before=np.concatenate([_shift(c.before, int(s)) for c, s in zip(known, shifts, strict=False)]),
         rates=np.concatenate([context.rates for context in known]),
         unit_sets=units,
-        unit_set=np.concatenate([_renumber(c.unit_set, [places[own] for own in c.unit_sets]) for c in known]),
+        unit_set=np.concatenate([_renumber(c.unit_set, [places[units_] for units_ in c.unit_sets]) for c in known]),
         fact_names=names,
         facts=np.concatenate([_facts_under(context, names) for context in known]),
         lent=np.concatenate([context.lent for context in known]),
@@ -230,12 +229,12 @@ def join_contexts(parts: Sequence[tuple[int, Context | None]]) -> Context | None
 
 
 def check_before(before: ArrayLike, channels: Sequence[str], where: str) -> Matrix:
-    """A `before` that fits a window, else `DataError` that says what is wrong with it.
+    """Check that a `before` fits its window; raise `DataError` otherwise.
 
     Args:
         before: (C, T_b) readings.
         channels: C names, the window's.
-        where: of which window, for the message.
+        where: name of the window, for the message.
 
     >>> check_before([[1.0, 2.0]], ["level"], "case 7").shape
     (1, 2)
@@ -255,7 +254,7 @@ def check_before(before: ArrayLike, channels: Sequence[str], where: str) -> Matr
 
 
 def find_still(before: Matrix, channels: Sequence[str]) -> tuple[str, ...]:
-    """Channels that never move in a `before`: their usual spread is then taken from elsewhere."""
+    """Channels that are constant in a `before`, so that their usual spread is taken from elsewhere."""
     return tuple(name for name, row in zip(channels, before, strict=True) if np.ptp(row) == 0)
 
 
@@ -281,11 +280,11 @@ def _number_befores(
 def _number_units(
     units: Sequence[Sequence[str]] | None, count: int
 ) -> tuple[tuple[tuple[str, ...], ...], NDArray[np.int32]]:
-    given = [()] * count if units is None else [tuple(own) for own in units]
+    given = [()] * count if units is None else [tuple(entry) for entry in units]
     _check_count(len(given), count, "units")
-    distinct = tuple(dict.fromkeys(own for own in given if any(own)))
-    places = {own: i for i, own in enumerate(distinct)}
-    return distinct, np.array([places.get(own, ABSENT) for own in given], np.int32)
+    distinct = tuple(dict.fromkeys(entry for entry in given if any(entry)))
+    places = {entry: i for i, entry in enumerate(distinct)}
+    return distinct, np.array([places.get(entry, ABSENT) for entry in given], np.int32)
 
 
 def _rates(rates: ArrayLike | None, count: int) -> NDArray[np.float64]:
@@ -312,7 +311,7 @@ def _as_matrix(values: Any, what: str) -> Matrix:  # noqa: ANN401 - whatever a c
 
 
 def number_anew(numbers: NDArray[np.int32]) -> tuple[list[int], NDArray[np.int32]]:
-    """The numbers that occur, as they first appear, and each entry as the place of its own among them; -1 stays.
+    """Distinct numbers in order of appearance, and each entry as its index among them; -1 stays.
 
     >>> number_anew(np.array([7, -1, 2, 7], np.int32))[0]
     [7, 2]
@@ -327,7 +326,7 @@ def _shift(numbers: NDArray[np.int32], by: int) -> NDArray[np.int32]:
 
 
 def _renumber(numbers: NDArray[np.int32], places: list[int]) -> NDArray[np.int32]:
-    return np.array([*places, ABSENT], np.int32)[numbers]  # -1 picks the last
+    return np.array([*places, ABSENT], np.int32)[numbers]  # index -1 is ABSENT
 
 
 def _facts_under(context: Context, names: tuple[str, ...]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Where networks run, and in what precision; torch is imported here and nowhere above."""
+"""Devices and precision of networks; imports torch on demand."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from readbench.errors import UsageError
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16"]
 Torch = Any
-"""A tensor, network or module of torch: an optional package, so its types cannot be named here."""
+"""A tensor, network or module of torch, which is optional and so cannot be named as a type."""
 
 
 def import_optional(name: str, owner: str) -> Torch:
-    """Import an optional package for the encoder `owner`; where it is missing, say what to install."""
+    """Import an optional package for the encoder `owner`, or raise `UsageError` with the command to install it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -26,7 +26,7 @@ def import_optional(name: str, owner: str) -> Torch:
 
 
 def pick_device(device: Device, owner: str) -> str:
-    """`cpu` or `cuda`: what was asked for, or the GPU where there is one."""
+    """Resolve a device to `cpu` or `cuda`; `auto` is the GPU if there is one."""
     present = import_optional("torch", owner).cuda.is_available()
     if device == "cuda" and not present:
         raise UsageError(f"{owner}(device=cuda) finds no CUDA GPU that torch can use here. Use device=cpu or auto.")
@@ -36,16 +36,13 @@ def pick_device(device: Device, owner: str) -> str:
 
 
 def name_gpu() -> str:
-    """Name of the GPU that torch can use; empty where there is none, or no torch."""
+    """Name of the GPU that torch uses; "" without a GPU or torch."""
     cuda = import_optional("torch", "name_gpu").cuda if find_spec("torch") else None
     return str(cuda.get_device_name()) if cuda and cuda.is_available() else ""
 
 
 def device_of(encoder: OnDevice | None) -> Device:
-    """`cpu` or `cuda`: where an encoder runs; None stands for one that knows only the CPU.
-
-    Its vectors are searched there, too.
-    """
+    """Device on which an encoder runs and its vectors are searched: `cpu` or `cuda`; None means the CPU."""
     if encoder is None or encoder.device == "cpu":
         return "cpu"
     device: Device = "cuda" if encoder.device == "cuda" else "auto"
@@ -54,7 +51,7 @@ def device_of(encoder: OnDevice | None) -> Device:
 
 @contextmanager
 def use_exact_products() -> Iterator[None]:
-    """Products of float32 matrices on a GPU keep their inputs whole, whatever the program prefers elsewhere."""
+    """Compute float32 matrix products on a GPU in full precision (no TF32) inside the block."""
     settings = import_optional("torch", "exact_products").backends.cuda.matmul
     newer = hasattr(settings, "fp32_precision")  # from torch 2.9 on, which warns of the older name
     name, exact = ("fp32_precision", "ieee") if newer else ("allow_tf32", False)
@@ -68,7 +65,7 @@ def use_exact_products() -> Iterator[None]:
 
 @contextmanager
 def use_one_thread() -> Iterator[None]:
-    """Torch leaves each product on a CPU to one thread: results do not depend on how many processors there are."""
+    """Limit torch to one thread on the CPU, so that results do not depend on the number of processors."""
     torch = import_optional("torch", "one_thread")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -80,10 +77,10 @@ def use_one_thread() -> Iterator[None]:
 
 @contextmanager
 def inference_mode(device: str, dtype: Precision) -> Iterator[None]:
-    """No gradients, and matrix products in the given precision.
+    """Disable gradients and set the precision of matrix products.
 
-    `bfloat16` is torch's mixed precision: weights, norms and sums stay in float32. With `float32`, a GPU's convolutions
-    are kept from rounding their inputs to 10 bits (TF32), so that vectors agree with those of a CPU.
+    `bfloat16` is torch's mixed precision: weights, norms and sums stay in float32. With `float32`, convolutions on a
+    GPU use full precision instead of TF32 (10 bits), so that vectors agree with those of a CPU.
     """
     torch = import_optional("torch", "inference")
     with ExitStack() as stack:

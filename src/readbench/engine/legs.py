@@ -1,7 +1,6 @@
-"""What a method is made of: parts with their declared abilities, and legs on a corpus, behind the gate.
+"""Parts and legs of a method; `conceal` hides what a method must not see.
 
-`conceal` is the gate: it takes away what a method must not see of a query, or of a corpus whose labels it may not use,
-and nobody else does.
+`conceal` removes metadata of queries, and of a corpus whose labels a leg may not use. Nothing else does.
 """
 
 # mypy: disable-error-code="type-abstract"
@@ -48,41 +47,41 @@ from readbench.errors import UsageError
 C = TypeVar("C")
 P = TypeVar("P")
 RETRIEVER_MEMBERS = ("uses_labels", "corpus_dependent", "fit", "score")
-"""What an object needs to be a `Retriever`."""
-MOST_KEPT = 256
-"""Queries whose vectors are kept until others come."""
+"""Members required of a `Retriever`."""
+MAX_CACHED_QUERIES = 256
+"""Maximum queries whose vectors are cached until the next ones."""
 STAGES = ("encode", "fit", "score", "rerank")
-"""Stages whose wall time is reported, in seconds."""
+"""Stages with a reported wall time, in seconds."""
 
 
 def conceal(windows: WindowSet, *, in_place: bool = False) -> WindowSet:
-    """The windows as a method may see them: values, channel names and context, which those legs see that use it.
+    """Windows as a method may see them: values, channel names and context, which only legs that use it see.
 
-    No label, class, group, asset, time or telling id.
+    Label, class, group, asset, time and id are removed.
 
     Args:
-        windows: to be shown.
-        in_place: leave the values where they are, for corpora larger than memory. A method could then find the values
-            of windows that lie beside them.
+        windows: to conceal.
+        in_place: share the values, for corpora larger than memory; a method could then find the values of adjacent
+            windows.
     """
     return windows.anonymous(in_place=in_place)
 
 
 @dataclass(frozen=True, eq=False)
 class MethodPart(Generic[C]):
-    """A component of a method, and what it has declared to be able to do."""
+    """A component of a method with its declared abilities."""
 
     component: C
     abilities: frozenset[type]
 
     def able(self, ability: type[P]) -> P | None:
-        """The component as one with this ability; None where it did not declare it."""
-        own: Any = self.component
-        return own if ability in self.abilities else None
+        """The component, if it declares this ability, else None."""
+        component: Any = self.component
+        return component if ability in self.abilities else None
 
     @property
     def content_key(self) -> str:
-        """Hash of what it reads beside its parameters, such as weights or prompts; empty where it reads nothing."""
+        """Hash of what it reads beside its parameters, such as weights or prompts; "" if nothing."""
         if pretrained := self.able(Pretrained):
             return pretrained.weights_fingerprint()
         keyed = self.able(AsksModel) or self.able(Keyed)
@@ -90,23 +89,23 @@ class MethodPart(Generic[C]):
 
     @property
     def usage(self) -> dict[str, float]:
-        """What its last scores took beside time, by name; empty for all but language models."""
+        """Cost of its last scores by name; empty except for language models."""
         asking = self.able(AsksModel)
         return dict(asking.usage) if asking else {}
 
 
 class BuiltLeg:
-    """One leg of a method: a retriever, or an encoder and what is done to its vectors.
+    """One leg of a method: a retriever, or an encoder with its embedding transforms.
 
     Args:
-        leg: what it is.
-        vectors: where vectors are kept; None computes them each time.
-        progress: told about each block of windows that is encoded.
-        stored: a file for the vectors of a corpus that is larger than memory.
+        leg: spec of the leg.
+        vectors: store for encoder vectors; None computes them each time.
+        progress: receives the progress of encoding.
+        stored: file for the vectors of a corpus larger than memory.
     """
 
     named = True
-    """Whether its text says what it is, so that what it computes may be kept under it."""
+    """Whether its text identifies it, so that results can be cached under it."""
 
     def __init__(
         self,
@@ -146,19 +145,19 @@ class BuiltLeg:
         return f"BuiltLeg({str(self.leg)!r})"
 
     def brief(self, description: str, options: ModelOptions, progress: Progress = SILENT) -> Self:
-        """Tell a leg that asks a language model what the source says of itself."""
+        """Tell a leg with a language model the source's description."""
         self._briefing = description, options, progress
         if asking := self.part.able(AsksModel):
             asking.brief(description, options, progress)
         return self
 
     def again(self, stored: StoredVectors | None = None) -> BuiltLeg:
-        """The same leg, not fitted; `stored` as above."""
+        """The same leg, not fitted, with another file for vectors."""
         fresh = self._build(stored)
         return fresh.brief(*self._briefing) if self._briefing else fresh
 
     def around(self, retriever: Retriever) -> BuiltLeg:
-        """The same leg with another retriever of its kind in it."""
+        """The same leg around another retriever of its kind."""
         other = copy(self)
         other.retriever = retriever
         if isinstance(retriever, EmbeddingRetriever):
@@ -169,21 +168,21 @@ class BuiltLeg:
 
     @property
     def uses_labels(self) -> bool:
-        """Whether it reads corpus labels."""
+        """Whether it uses corpus labels."""
         return self.retriever.uses_labels
 
     @property
     def corpus_dependent(self) -> bool:
-        """Whether it must be fitted anew when the corpus grows."""
+        """Whether it must be fitted again when the corpus grows."""
         return self.retriever.corpus_dependent
 
     @property
     def uses_context(self) -> bool:
-        """Whether it uses what windows bring along; from others it is kept away."""
+        """Whether it uses the context of windows, which is hidden otherwise."""
         return any(map(_uses_context, (self.part, *self.transforms)))
 
     def see(self, windows: WindowSet) -> WindowSet:
-        """The windows as this leg sees them: with their context only where it uses any."""
+        """Windows as this leg sees them: with context only if it uses any."""
         return windows if self.uses_context else windows.with_context(None)
 
     @property
@@ -193,20 +192,20 @@ class BuiltLeg:
 
     @property
     def content_key(self) -> str:
-        """Hash of what it reads beside its parameters; empty where it reads nothing."""
+        """Hash of what it reads beside its parameters; "" if nothing."""
         return self.part.content_key
 
     @property
     def encode_seconds(self) -> float:
-        """Time spent on encoding so far; part of fitting and scoring."""
+        """Seconds spent on encoding so far, as part of fitting and scoring."""
         return self.embedding.encode_seconds if self.embedding else 0.0
 
 
 class GivenLeg(BuiltLeg):
-    """A leg around a retriever that was given as an object; nobody registered it, so its name does not say what it is.
+    """A leg around a given retriever object; it is not registered, so its name does not identify it.
 
     Args:
-        retriever: copied for every fit; one that uses context declares it by an attribute `uses_context`.
+        retriever: copied for every fit; an attribute `uses_context` declares that it uses context.
     """
 
     named = False
@@ -225,16 +224,16 @@ class GivenLeg(BuiltLeg):
         self.retriever = retriever
 
     def again(self, stored: StoredVectors | None = None) -> BuiltLeg:  # noqa: ARG002 - it has no vectors
-        """The same, not fitted."""
+        """The same leg, not fitted."""
         return GivenLeg(deepcopy(self.retriever))
 
 
 class FittedLeg:
-    """A leg and the corpus it searches, of which it is shown no more than it may see; fitted when first needed.
+    """A leg with the corpus it searches; fitted when first needed.
 
     Args:
         built: the leg.
-        corpus: N windows as it may see them.
+        corpus: N windows as the leg may see them.
         normals: windows of normal operation, likewise.
     """
 
@@ -249,14 +248,14 @@ class FittedLeg:
         return f"FittedLeg({str(self.built.leg)!r}, {len(self._corpus)} windows)"
 
     def on(self, corpus: WindowSet, normals: WindowSet) -> FittedLeg:
-        """The same leg on another corpus, shown as much of it as it may see."""
+        """The same leg on another corpus, concealed as needed."""
         return FittedLeg(self.built.again(), *_show(self.built, corpus, normals))
 
     def grow(self, more: WindowSet) -> FittedLeg | None:
-        """The same leg, fitted as it is, with more windows behind its corpus; None where it cannot do that.
+        """Add windows to the corpus without fitting again; None if the leg cannot do that.
 
         Args:
-            more: concealed; a leg that reads labels is fitted with them, and cannot take more in.
+            more: concealed. A leg that uses labels is fitted with them and cannot grow.
         """
         built, seen = self.built, self.built.see(more)
         growing = built.embedding if built.embedding and not built.embedding.stored else built.part.able(Grows)
@@ -269,7 +268,7 @@ class FittedLeg:
 
     @one_thread_for_products()
     def fit(self) -> Self:
-        """Fit now, if it is not fitted yet; of several threads that need it, one does."""
+        """Fit if not fitted yet; thread-safe."""
         with self._fitting:
             if not self._fitted:
                 self.built.retriever.fit(self._corpus, self._normals)
@@ -278,7 +277,7 @@ class FittedLeg:
 
     @one_thread_for_products()
     def score(self, queries: WindowSet) -> Scores:
-        """(Q, N) checked scores of concealed queries."""
+        """(Q, N) validated scores of concealed queries."""
         self.fit()
         if embedding := self.built.embedding:
             scores = embedding.compare(self._encode(embedding, queries))
@@ -287,8 +286,8 @@ class FittedLeg:
         return check_scores(scores, len(queries), len(self._corpus), str(self.built.spec))
 
     def measure(self, queries: WindowSet) -> Scored:
-        """Fit and score; the time for encoding is taken out of both and reported on its own."""
-        check_deadline()  # between legs; DTW looks at the clock inside
+        """Fit and score; encoding time is reported separately from both."""
+        check_deadline()  # between legs; DTW checks inside
         leg = self.built
         began, encoded = time.perf_counter(), leg.encode_seconds
         self.fit()
@@ -304,9 +303,9 @@ class FittedLeg:
 
     @one_thread_for_products()
     def represent(self, queries: WindowSet | None = None) -> View:
-        """Concealed queries and corpus as vectors: embeddings, or scaled windows on the common grid.
+        """Concealed queries and corpus as vectors: embeddings, or scaled windows on a common grid.
 
-        Without queries, the first of the corpus stands for them.
+        Without queries, the first corpus window stands for them.
         """
         queries = self._corpus[:1] if queries is None else queries
         if embedding := self.built.embedding:
@@ -321,23 +320,23 @@ class FittedLeg:
         return View(flat[0], flat[1])
 
     def unit_items(self, view: View) -> Vectors:
-        """(N, D) the items of a view of this leg with length one: those that it has, where the view has no others."""
+        """(N, D) unit vectors of the items of a view, cached if they are the leg's."""
         embedding = self.built.embedding
-        own = embedding is not None and self._fitted and view.items is embedding.vectors_
-        return embedding.units if embedding and own else unit_vectors(view.items)
+        cached = embedding is not None and self._fitted and view.items is embedding.vectors_
+        return embedding.units if embedding and cached else unit_vectors(view.items)
 
     def _encode(self, embedding: EmbeddingRetriever, queries: WindowSet) -> Vectors:
-        """(Q, D) vectors of concealed queries; those of a few are kept until others come: two steps need them."""
+        """(Q, D) vectors of concealed queries; those of the last small batch are cached, since two steps use them."""
         asked = self._asked
         if asked is not None and asked[0] is queries:
             return asked[1]
         vectors = embedding.represent(self.built.see(queries))
-        self._asked = (queries, vectors) if len(queries) <= MOST_KEPT else None
+        self._asked = (queries, vectors) if len(queries) <= MAX_CACHED_QUERIES else None
         return vectors
 
     @one_thread_for_products()
     def search(self, queries: WindowSet, k: int) -> Hits:
-        """The k best for each of the concealed queries: by the leg's own search, else the top of all its scores."""
+        """The k best items for each concealed query, by the leg's search or from all scores."""
         searcher = self.built.embedding or self.built.part.able(Searcher)
         if searcher is None:
             return top(self.score(queries), k)
@@ -346,7 +345,7 @@ class FittedLeg:
 
     @property
     def index_bytes(self) -> int | None:
-        """What a search reads instead of the windows; None where it reads these."""
+        """Bytes of the index that a search reads; None if it reads the windows."""
         if self.built.embedding:
             return int(self.built.embedding.vectors_.nbytes)
         indexed = self.built.part.able(Indexed)
@@ -355,7 +354,7 @@ class FittedLeg:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """A score matrix, and what it took: wall time per stage, and what else there is by name."""
+    """A score matrix with its wall time per stage and other costs by name."""
 
     scores: Scores
     seconds: dict[str, float]
@@ -363,18 +362,18 @@ class Scored:
 
 
 def build_part(registry: Registry, stage: Stage) -> MethodPart[Any]:
-    """The component that a stage names, with the abilities it declares."""
+    """Build the component of a stage, with its declared abilities."""
     entry = registry.get(stage.name)
     component = entry.build(**dict(stage.parameters))
     return MethodPart(component, frozenset(entry.abilities_of(component)))
 
 
 def _uses_context(part: MethodPart[Any]) -> bool:
-    """Whether a part uses what windows bring along, or scales them by it."""
+    """Whether a part uses the context of windows or scales by it."""
     using, scaling = part.able(UsesContext), part.able(ScalesWindows)
     return bool(using and using.uses_context) or bool(scaling and scaling.norm == "before")
 
 
 def _show(leg: BuiltLeg, corpus: WindowSet, normals: WindowSet) -> tuple[WindowSet, WindowSet]:
-    """What a leg may see of a corpus and its normals."""
+    """A corpus and its normals as a leg may see them."""
     return (corpus, normals) if leg.uses_labels else (conceal(corpus), conceal(normals))

@@ -1,12 +1,12 @@
-"""The one composition: from a method's spec to a ranking with an opinion.
+"""Methods: from a spec to a ranking with calibrated opinions.
 
     method = Method("sonde|ws(alpha=0.7)|dtw-i+verdict")
     fitted = method.fit(cases, normals, memo=memo)
     ranking = fitted.rank(queries, k=20, knowledge=Knowledge(labels))
 
-Legs are scored, fused and reranked here and nowhere else; runs, studies, the case library and the service differ only
-in what they inject: where vectors are kept, where scores are remembered (`Memo`), and what of the labels may be known
-(`Knowledge`). What a leg may see of queries and corpus is decided in `readbench.engine.legs`.
+Legs are scored, fused and reranked only here. Runs, studies, the case library and the server differ in what they
+inject: where vectors are stored, where scores are cached (`Memo`), and which labels may be used (`Knowledge`).
+`readbench.engine.legs` decides what a leg may see of queries and corpus.
 """
 
 # mypy: disable-error-code="type-abstract"
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,60 +49,62 @@ from readbench.engine.protocols import (
 )
 from readbench.engine.ranking import places, rank
 from readbench.engine.registry import FUSIONS, RERANKERS
-from readbench.engine.rerankers import LabelModel, Opinion
 from readbench.engine.retrievers import Fusion, top
 from readbench.engine.spec import MethodSpec, Stage, parse
 from readbench.engine.vectors import StoredVectors, VectorStore
 from readbench.engine.windows import UNLABELLED, WindowSet, WindowsLike, concatenate
 from readbench.errors import MethodError, UsageError
 
+if TYPE_CHECKING:
+    from readbench.engine.rerankers import LabelModel, Opinion
+
 Labels = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 
 class Memo(Protocol):
-    """Remembers what legs computed on one corpus; by default nothing is remembered."""
+    """Cache of what legs compute on one corpus; the default caches nothing."""
 
     def score(self, leg: FittedLeg, queries: WindowSet) -> Scored:
-        """Scores of concealed queries by a leg: remembered, or measured and remembered."""
+        """Scores of concealed queries by a leg, cached or computed."""
         ...
 
     def view(self, leg: FittedLeg, queries: WindowSet | None) -> View:
-        """Concealed queries and corpus as a leg represents them: remembered, or made; None: the corpus is wanted."""
+        """Concealed queries and corpus as vectors of a leg, cached or computed; None stands for the corpus alone."""
         ...
 
     def among_items(self, *, labelled: bool) -> Memo:
-        """The memo of the corpus asked about itself, which holds labels only on request."""
+        """The memo for corpus items as queries; it has labels only on request."""
         ...
 
 
 class NoMemo:
-    """A memo that remembers nothing."""
+    """A memo that caches nothing."""
 
     def score(self, leg: FittedLeg, queries: WindowSet) -> Scored:
-        """Measured anew."""
+        """Compute the scores."""
         return leg.measure(queries)
 
     def view(self, leg: FittedLeg, queries: WindowSet | None) -> View:
-        """Made anew."""
+        """Compute the vectors."""
         return leg.represent(queries)
 
     def among_items(self, *, labelled: bool) -> Memo:  # noqa: ARG002
-        """The same."""
+        """Return this memo."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What may be known when queries are ranked.
+    """Labels that may be used to rank queries.
 
     >>> Knowledge(np.array([1, 2, -1], np.int32))  # two of three labels of the corpus
     Knowledge(2 of 3 labels, for all queries)
 
     Args:
-        labels: (N,) of the corpus, the same for all queries, or (Q, N) for each query its own; -1 where unknown.
-        rejected: (N, K) classes, by label, that an item is known not to be.
-        ruled_out: (K,) classes that the queries are known not to be.
+        labels: (N,) of the corpus, the same for all queries, or (Q, N) per query; -1 if unknown.
+        rejected: (N, K) classes, by label, that an item is known not to have.
+        ruled_out: (K,) classes that the queries are known not to have.
     """
 
     labels: Labels
@@ -111,7 +113,7 @@ class Knowledge:
 
     def __repr__(self) -> str:
         known = int((self.labels != UNLABELLED).sum())
-        whose = "for all queries" if self.common else "each query its own"
+        whose = "for all queries" if self.common else "per query"
         return f"Knowledge({known} of {self.labels.size} labels, {whose})"
 
     @property
@@ -120,12 +122,12 @@ class Knowledge:
         return self.labels.ndim == 1
 
     def rows(self, queries: int) -> Labels:
-        """(Q, N) labels that each query may know."""
+        """(Q, N) labels known to each query."""
         return np.broadcast_to(self.labels, (queries, len(self.labels))) if self.common else self.labels
 
     @cached_property
     def key(self) -> str:
-        """Hash of what can be learned from it; it is compared with what was learned last."""
+        """Hash of what can be learned from it, to detect changes."""
         digest = hashlib.sha256(np.ascontiguousarray(self.labels).tobytes())
         if self.rejected is not None:
             digest.update(np.packbits(self.rejected).tobytes())
@@ -133,14 +135,14 @@ class Knowledge:
 
 
 class Method:
-    """A method that can be fitted: legs, the fusion between them, and rerankers.
+    """A method to be fitted: legs, fusions between them, and rerankers.
 
     Args:
-        spec: its text, the text parsed, or a retriever: any object that keeps `readbench.engine.protocols.Retriever`.
-        vectors: where vectors of encoders are kept; None computes them each time.
-        progress: told how far encodings have come.
-        models: what goes before the profiles of language models.
-        opinions_by: the reranker that forms an opinion where the method has none of its own; None for no opinion.
+        spec: text, parsed spec, or an object that implements `readbench.engine.protocols.Retriever`.
+        vectors: store for encoder vectors; None computes them each time.
+        progress: receives the progress of encoding.
+        models: overrides the profiles of language models.
+        opinions_by: reranker that forms opinions if the method has none; None for no opinions.
 
     >>> import numpy as np
     >>> corpus = WindowSet.from_arrays(np.arange(12.0).reshape(3, 1, 4))
@@ -185,45 +187,45 @@ class Method:
 
     @property
     def named(self) -> bool:
-        """Whether its text says what it is, so that what it computes may be kept under it; not that of an object."""
+        """Whether its text identifies it, so that results can be cached under it; False for a given object."""
         return all(leg.named for leg in self.legs)
 
     @property
     def uses_labels(self) -> bool:
-        """Whether any part reads corpus labels."""
+        """Whether any part uses corpus labels."""
         return self.legs_use_labels or any(part.component.uses_labels for part in self.rerankers)
 
     @property
     def legs_use_labels(self) -> bool:
-        """Whether a leg reads corpus labels, and must be fitted again when one changes."""
+        """Whether a leg uses corpus labels, and must be fitted again when one changes."""
         return any(leg.uses_labels for leg in self.legs)
 
     @property
     def corpus_dependent(self) -> bool:
-        """Whether scores of an item depend on the rest of the corpus; fused and reranked scores always do."""
+        """Whether scores of an item depend on other items; fused and reranked scores always do."""
         return len(self.legs) > 1 or bool(self.rerankers) or self.legs[0].corpus_dependent
 
     @property
     def content_keys(self) -> list[str]:
-        """Hashes of what its parts read beside their parameters; empty texts where they read nothing."""
+        """Hashes of what its parts read beside their parameters; "" for parts that read nothing."""
         return [leg.content_key for leg in self.legs] + [part.content_key for part in self.rerankers]
 
     @property
     def weights(self) -> dict[str, str]:
-        """Hashes of what the files of its pretrained encoders hold, by stage."""
+        """Hashes of the weight files of its pretrained encoders, by stage."""
         pretrained = ((leg.leg.stage, leg.part.able(Pretrained)) for leg in self.legs)
         return {str(stage): encoder.weights_fingerprint() for stage, encoder in pretrained if encoder}
 
     @property
     def model_facts(self) -> list[dict[str, Any]]:
-        """Provider, id, settings and prompts of each language model that it asks."""
+        """Provider, id, settings and prompts of each language model it uses."""
         return [asking.model_facts for part in self._parts() if (asking := part.able(AsksModel))]
 
     @property
     def opinion_former(self) -> MethodPart[Reranker] | None:
-        """The part that says what a query is: the last reranker, if it can and sees the whole corpus; else the deputy.
+        """The part that forms opinions: the last reranker if it can and sees the whole corpus, else `opinions_by`.
 
-        A method with such a part of its own ranks by what it learned.
+        If it is the last reranker, the method ranks by its lesson.
         """
         last = self.rerankers[-1] if self.rerankers else None
         if last and last.component.depth is None and last.able(GivesOpinion):
@@ -236,11 +238,11 @@ class Method:
 
     @property
     def viewing(self) -> tuple[BuiltLeg, ...]:
-        """The legs whose representation the rerankers see: those that have an embedding, else the first."""
+        """Legs whose vectors the rerankers see: those with an embedding, else the first."""
         return tuple(leg for leg in self.legs if leg.embeds) or self.legs[:1]
 
     def brief(self, description: str) -> Self:
-        """Tell the parts that ask language models what the source says of itself."""
+        """Tell the parts that use language models the source's description."""
         for leg in self.legs:
             leg.brief(description, self.models, self.progress)
         for part in self.rerankers:
@@ -257,15 +259,15 @@ class Method:
         in_place: bool = False,
         stored: StoredVectors | None = None,
     ) -> FittedMethod:
-        """The method on a corpus; legs are fitted when they are first needed.
+        """Fit to a corpus; legs are fitted when first needed.
 
         Args:
-            corpus: N windows, with their labels where these are known; arrays have none (see `WindowSet.of`).
+            corpus: N windows, with known labels; arrays have none (see `WindowSet.of`).
             normals: windows of normal operation; none by default.
-            memo: remembers what legs compute on this corpus.
-            in_place: leave the values where they are (see `conceal`), for corpora larger than memory, and take it on
-                trust that they are finite.
-            stored: a file for the vectors of such a corpus.
+            memo: cache of what legs compute on this corpus.
+            in_place: do not copy the values (see `conceal`) nor check that they are finite; for corpora larger than
+                memory.
+            stored: file for the vectors of such a corpus.
         """
         corpus = WindowSet.of(corpus)
         if not len(corpus):
@@ -277,27 +279,27 @@ class Method:
         return FittedMethod(self, corpus, normals, memo or NoMemo(), in_place=in_place, stored=stored)
 
     def rank(self, *_: object, **__: object) -> NoReturn:
-        """What a fitted method does; this one says that it is not."""
+        """Raise `UsageError`: the method is not fitted."""
         raise UsageError(f"{self!r} is not fitted yet: call fit(corpus) first.")
 
     score = search = ask = rank
 
     def combine(self, scores: Sequence[Scores]) -> Scores:
-        """Fuse the legs' scores over one corpus, from left to right."""
+        """Fuse the scores of the legs over one corpus, from left to right."""
         fused = scores[0]
         for fusion, other in zip(self._fusions, scores[1:], strict=True):
             fused = fusion.combine(fused, other)
         return fused
 
     def encoders(self, corpus: WindowSet, normals: WindowSet) -> Iterator[tuple[Stage, Encoder]]:
-        """Its encoders whose vectors do not depend on the corpus, fitted as a search fits them."""
+        """Yield its fitted encoders whose vectors do not depend on the corpus."""
         shown = conceal(corpus), conceal(normals)
         for leg in (leg.again() for leg in self.legs):
             if leg.embedding and not leg.corpus_dependent:
                 yield leg.leg.stage, leg.embedding.encoder.fit(*map(leg.see, shown))
 
     def forecasts(self, queries: WindowSet, corpus: WindowSet) -> Iterator[tuple[str, Spending]]:
-        """What each language model that it asks may cost on these queries, by the model's name."""
+        """Yield the maximum cost of each language model on these queries, by the model's name."""
         for part in self._parts():
             if asking := part.able(AsksModel):
                 shown = corpus if part.component.uses_labels else conceal(corpus)
@@ -305,7 +307,7 @@ class Method:
 
     @property
     def asks_models(self) -> bool:
-        """Whether a part asks a language model."""
+        """Whether a part uses a language model."""
         return any(part.able(AsksModel) for part in self._parts())
 
     def _parts(self) -> tuple[MethodPart[Any], ...]:
@@ -313,15 +315,15 @@ class Method:
 
 
 class FittedMethod:
-    """A method on a corpus; made by `Method.fit`.
+    """A method fitted to a corpus; made by `Method.fit`.
 
     Args:
-        method: what to run.
+        method: the method.
         corpus: N windows.
         normals: windows of normal operation.
-        memo: remembers what legs compute.
+        memo: cache of what legs compute.
         in_place: see `conceal`.
-        stored: a file for the vectors of a corpus that is larger than memory.
+        stored: file for the vectors of a corpus larger than memory.
     """
 
     def __init__(
@@ -358,21 +360,21 @@ class FittedMethod:
         return self
 
     def retell(self, corpus: WindowSet) -> FittedMethod:
-        """The same fitted legs on the same windows, of which other facts are known: recordings, assets, labels."""
+        """The same fitted legs and windows with other recordings, assets and labels."""
         assets = asset_numbers(corpus)
         several = assets is not None and np.ptp(assets) > 0
         return self._varied(corpus=corpus, _assets=assets, _knows_assets=several, _learned=None)
 
     def grow(self, more: WindowSet, knowledge: Knowledge) -> FittedMethod | None:
-        """The same method with more windows behind its corpus, as it was fitted and as it learned: nothing is refitted.
+        """Add windows to the corpus without fitting or learning again.
 
         Args:
-            more: M windows, or none where only labels have changed.
-            knowledge: of all N + M windows. It says what items are; what was learned from the corpus stays, with the
-                numbers that classes had there.
+            more: M windows, or none if only labels have changed.
+            knowledge: labels of all N + M windows, which become the labels of items; the lesson keeps what it learned
+                from the corpus and its class numbers.
 
         Returns:
-            None where a leg can do no such thing, or where no vectors are compared.
+            None if a leg cannot grow, or no vectors are compared.
         """
         legs = [leg.grow(conceal(more)) for leg in self.legs] if len(more) else [*self.legs]
         if not self.viewing[0].built.embeds or None in legs:
@@ -392,18 +394,18 @@ class FittedMethod:
         return grown
 
     def _varied(self, *, corpus: WindowSet, **changed: object) -> FittedMethod:
-        """A copy of it on another corpus; what is computed when it is first needed is computed again."""
+        """A copy with another corpus; cached values are computed again."""
         other = copy(self)
         vars(other).update(corpus=corpus, _groups=group_numbers(corpus), _units=None, **changed)
         return other
 
     @property
     def encode_seconds(self) -> float:
-        """Time spent on encoding so far."""
+        """Seconds spent on encoding so far."""
         return sum(leg.built.encode_seconds for leg in self.legs)
 
     def ask(self, queries: WindowsLike) -> QueryBatch:
-        """The queries beside the corpus: base scores and views are computed once, and ranked as often as wanted."""
+        """Queries with this corpus: base scores and views are computed once for any number of rankings."""
         queries = WindowSet.of(queries, like=self.corpus)
         queries.require_finite()
         return QueryBatch(self, conceal(queries, in_place=self.in_place))
@@ -412,9 +414,9 @@ class FittedMethod:
         """Rank the corpus for each of Q queries.
 
         Args:
-            queries: Q windows or arrays (see `WindowSet.of`), of which the method sees values and channel names.
+            queries: Q windows or arrays (see `WindowSet.of`); the method sees their values and channel names.
             k: places to fill; all by default.
-            knowledge: which labels may be known; by default those of the corpus.
+            knowledge: labels that may be used; by default those of the corpus.
         """
         return self.ask(queries).rank(k, knowledge)
 
@@ -423,7 +425,7 @@ class FittedMethod:
         return self.rank(queries, k=1).scores
 
     def search(self, queries: WindowsLike, k: int) -> Hits:
-        """The k best of the corpus for each query; a method of one leg finds them without the matrix of scores."""
+        """The k best items for each query; a method of one leg finds them without all scores."""
         queries = WindowSet.of(queries, like=self.corpus)
         if len(self.legs) == 1 and not self.method.rerankers:
             return self.legs[0].search(conceal(queries, in_place=self.in_place), k)
@@ -431,33 +433,33 @@ class FittedMethod:
 
     @property
     def index_bytes(self) -> int | None:
-        """What a search reads instead of the windows; None where it reads these."""
+        """Bytes of the index that a search reads; None if it reads the windows."""
         sizes = [leg.index_bytes for leg in self.legs]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     @property
     def units(self) -> tuple[Vectors, ...]:
-        """(N, D) the corpus as each view sees it, rows of length one."""
+        """(N, D) corpus in each view, unit vectors."""
         if self._units is None:
             self._units = tuple(leg.unit_items(self.memo.view(leg, None)) for leg in self.viewing)
         return self._units
 
     @property
     def groups(self) -> NDArray[np.int64]:
-        """(N,) numbers of the corpus's recordings."""
+        """(N,) numbers of the recordings of corpus items."""
         return self._groups
 
     @property
     def assets(self) -> NDArray[np.int64] | None:
-        """(N,) numbers of the assets that the corpus's windows come from; None where nobody knows them."""
+        """(N,) numbers of the assets of corpus items; None if unknown."""
         return self._assets
 
     @property
     def viewing(self) -> tuple[FittedLeg, ...]:
-        """The legs whose representation the rerankers see: those that have an embedding, else the first.
+        """Legs whose vectors the rerankers see: those with an embedding, else the first.
 
-        Those that use context are among them only where the corpus knows several assets: on one machine the level tells
-        more than the departure from it, and nothing can say otherwise.
+        Legs that use context are included only if the corpus has several assets: on one machine the absolute level says
+        more than the departure from it, and no held-out asset could show otherwise.
         """
         embedding = tuple(leg for leg in self.legs if leg.built.embeds)
         if not self._knows_assets:
@@ -465,22 +467,22 @@ class FittedMethod:
         return embedding or self.legs[:1]
 
     def lesson(self, knowledge: Knowledge | None = None) -> LabelModel | None:
-        """What labels teach the part that forms opinions; None without such a part, or without labels.
+        """What the labels teach the part that forms opinions; None without such a part or without labels.
 
-        It is learned once, and again when the knowledge changes.
+        It is learned once per state of knowledge.
         """
         knowledge = knowledge or Knowledge(self.corpus.labels)
-        learned = self._learned  # another thread may put something else there at any time
+        learned = self._learned  # read once: another thread may replace it
         if learned is None or learned[0] != knowledge.key:
             self._learned = learned = knowledge.key, self._learn(self.units, knowledge)
         return learned[1]
 
     def recall(self, knowledge: Knowledge, lesson: LabelModel) -> None:
-        """Take a lesson for what this knowledge teaches: it was learned from the same before."""
+        """Set a lesson that was learned earlier from the same knowledge."""
         self._learned = knowledge.key, lesson
 
     def lesson_at(self, views: Sequence[View], knowledge: Knowledge, queries: WindowSet) -> LabelModel | None:
-        """The lesson beside queries; learned for them alone where the corpus looks different beside them."""
+        """The lesson at these queries; learned for them alone if they change the representation of the corpus."""
         asked = tuple(unit_vectors(view.queries) for view in views)
         if self._looks_the_same_beside(queries):
             lesson = self.lesson(knowledge)
@@ -489,9 +491,9 @@ class FittedMethod:
         return lesson.at(asked) if lesson else None
 
     def similarity(self) -> Callable[[], Scores]:
-        """Computes the (N, N) base scores between the items of the corpus when it is called.
+        """Return a function that computes the (N, N) base scores between corpus items.
 
-        Rerankers hold it, so it leads to labels only where a leg reads them.
+        Rerankers hold it, so it gives access to labels only if a leg uses them.
         """
         memo = self.memo.among_items(labelled=self.method.legs_use_labels)
         return partial(_similarity, memo, self.legs, self.method.combine, self._items)
@@ -509,7 +511,7 @@ class FittedMethod:
         return learner.learn(items, knowledge.labels, self._groups, knowledge.rejected, self._assets)
 
     def _looks_the_same_beside(self, queries: WindowSet) -> bool:
-        """Whether the corpus is represented beside these windows as it is alone: raw windows share a grid."""
+        """Whether these queries leave the representation of the corpus unchanged; raw windows share a grid."""
         if self.viewing[0].built.embeds:
             return True
         known = set(channel_axis(self.corpus))
@@ -518,12 +520,7 @@ class FittedMethod:
 
 
 class QueryBatch:
-    """Q queries beside a corpus: what does not depend on labels, computed once.
-
-    Args:
-        method: fitted.
-        queries: concealed.
-    """
+    """Q concealed queries with a fitted method; caches what does not depend on labels."""
 
     def __init__(self, method: FittedMethod, queries: WindowSet) -> None:
         self.fitted = method
@@ -535,7 +532,7 @@ class QueryBatch:
     def __repr__(self) -> str:
         return f"QueryBatch({len(self.queries)} queries, {self.fitted!r})"
 
-    # No `cached_property`: in Python 3.11 it has one lock for all batches, and searches would wait for each other.
+    # No `cached_property`: in Python 3.11 all batches share its lock, and searches would wait for each other.
 
     def _measure(self) -> list[Scored]:
         if self._scored is None:
@@ -551,14 +548,14 @@ class QueryBatch:
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Queries and corpus as each embedding leg sees them."""
+        """Queries and corpus as vectors of each embedding leg."""
         if self._views is None:
             self._views = tuple(self.fitted.memo.view(leg, self.queries) for leg in self.fitted.viewing)
         return self._views
 
     @one_thread_for_products()
     def opinions(self, knowledge: Knowledge | Labels | None = None) -> list[Opinion] | None:
-        """Calibrated opinions on what the queries are; None where the method forms none, or nothing is known."""
+        """Calibrated opinions on the fault types of the queries; None without a part that forms them, or labels."""
         known = self._known(knowledge)
         lesson = self.fitted.lesson_at(self.views, known, self.queries) if known.common else None
         return lesson.opinions(known.ruled_out) if lesson else None
@@ -569,7 +566,7 @@ class QueryBatch:
 
         Args:
             k: places to fill; all by default.
-            knowledge: which labels may be known; by default those of the corpus.
+            knowledge: labels that may be used; by default those of the corpus.
         """
         method, known = self.fitted.method, self._known(knowledge)
         scored = self._measure()
@@ -588,10 +585,10 @@ class QueryBatch:
         return Ranking(rank(scores, k), scores, seconds, usage, opinions, lesson, judged)
 
     def _rerank(self, known: Knowledge, lesson: LabelModel | None) -> tuple[Scores, Scores | None]:
-        """Apply the rerankers in turn; each reorders the top of the list and leaves the rest below as it was.
+        """Apply the rerankers in turn; each reorders the top of the list and keeps the rest.
 
         Returns:
-            (Q, N) scores, and those of the part that forms opinions by what it learned, where the method has one.
+            (Q, N) scores, and those of the part that forms opinions, if the method ranks by its lesson.
         """
         scores, judged = self.base, None
         method = self.fitted.method
@@ -601,8 +598,8 @@ class QueryBatch:
             first = order[:, :depth]
             pool = self._pool(part, first, np.take_along_axis(scores, first, axis=1), known)
             former = part.able(GivesOpinion) if part is method.opinion_former else None
-            own = former.rerank_by(lesson, pool, known.ruled_out) if former and lesson else part.component.rerank(pool)
-            new = check_scores(own, len(first), depth, str(method.spec))
+            raw = former.rerank_by(lesson, pool, known.ruled_out) if former and lesson else part.component.rerank(pool)
+            new = check_scores(raw, len(first), depth, str(method.spec))
             if former and lesson:
                 judged = np.empty_like(new)
                 np.put_along_axis(judged, first, new, axis=1)
@@ -611,7 +608,7 @@ class QueryBatch:
         return scores, judged
 
     def _pool(self, part: MethodPart[Reranker], first: NDArray[np.int64], scores: Scores, known: Knowledge) -> Pool:
-        """The pool as a reranker sees it: without labels unless it uses them, and without windows likewise."""
+        """The pool that a reranker sees; labels and windows only if it uses them."""
         reading = part.able(ReadsWindows)
         scene = self.fitted.scene(self.queries) if reading and reading.reads_windows else None
         labels, groups, assets = known.rows(len(self.queries)), self.fitted.groups, self.fitted.assets
@@ -628,17 +625,16 @@ class QueryBatch:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """What a method says of Q queries.
+    """Rankings of a corpus for Q queries.
 
     Args:
         order: (Q, K) positions in the corpus, best first.
-        scores: (Q, N) what they are ordered by, by position.
+        scores: (Q, N) final scores, by position.
         seconds: wall time per stage.
-        usage: what it took beside time, by name: calls, tokens, dollars and failures of language models.
-        opinions: on the fault type of each query; None where the method forms none, or nothing is known.
+        usage: calls, tokens, dollars and failures of language models, by name.
+        opinions: on the fault type of each query; None if the method forms none, or no label is known.
         lesson: what the labels teach, at the queries; None likewise.
-        judged: (Q, N) what the reranker that formed the opinion gave each item, by position; None where the method
-            has none.
+        judged: (Q, N) scores of the reranker that formed the opinions, by position; None if the method has none.
     """
 
     order: NDArray[np.int64]
@@ -658,7 +654,7 @@ class Ranking:
 
 
 def add_up(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Sums by name.
+    """Sum values by name.
 
     >>> add_up([{"calls": 2}, {"calls": 1, "cost": 0.5}])
     {'calls': 3, 'cost': 0.5}
@@ -671,12 +667,12 @@ def add_up(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def group_numbers(corpus: WindowSet) -> NDArray[np.int64]:
-    """(N,) the recording of each window as a number, which says nothing else about it."""
+    """(N,) number of each window's recording, which reveals nothing else."""
     return np.unique(np.array(corpus.groups.tolist()), return_inverse=True)[1].astype(np.int64)
 
 
 def asset_numbers(corpus: WindowSet) -> NDArray[np.int64] | None:
-    """(N,) the asset of each window as a number; its recording where the asset is unknown, None where all are."""
+    """(N,) number of each window's asset, or recording if its asset is unknown; None if all are unknown."""
     if not (corpus.assets != "").any():
         return None
     names = [(asset, "" if asset else group) for asset, group in zip(corpus.assets, corpus.groups, strict=True)]

@@ -1,6 +1,6 @@
-"""Declared ranges for parameters, so that every bad value gets the same sentence.
+"""Parameters of components: types, defaults and ranges, checked with one error message.
 
-A component declares its parameters once, in its constructor:
+A component declares its parameters in its constructor:
 
 >>> from typing import Annotated
 >>> class Warped:
@@ -29,7 +29,7 @@ Value = bool | int | float | str | None
 
 @dataclass(frozen=True)
 class ParameterRange:
-    """Numbers from `low` to `high`, both included."""
+    """Range from `low` to `high`, inclusive."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -45,7 +45,7 @@ class ParameterRange:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One constructor argument: its type, default and permitted values."""
+    """A constructor argument: type, default and permitted values."""
 
     name: str
     kind: type
@@ -55,7 +55,7 @@ class Parameter:
     optional: bool = False
 
     def read(self, text: str) -> Value:
-        """Turn the text of a method spec into a value of the declared type."""
+        """Parse the text of a method spec into a value of the declared type."""
         if self.optional and text.lower() == "none":
             return None
         try:
@@ -66,7 +66,7 @@ class Parameter:
             if self.kind is float:
                 return float(text)
         except (ValueError, KeyError):
-            return text  # `check` says what is wrong with it
+            return text  # `check` raises the error
         return text
 
     def check(self, owner: str, value: Value) -> None:
@@ -87,14 +87,14 @@ class Parameter:
 
 
 def parameters_of(factory: Callable[..., Any]) -> dict[str, Parameter]:
-    """Parameters of a component by name, in order, read from the signature of its constructor."""
+    """Parameters of a component by name, in order of its constructor's signature."""
     hints = get_type_hints(_declaring(factory), include_extras=True)
     signature = inspect.signature(factory)
     return {name: _parameter(name, hints.get(name, str), p.default) for name, p in signature.parameters.items()}
 
 
 def _declaring(factory: Callable[..., Any]) -> Any:  # noqa: ANN401 - a class or a function
-    """Where the types of the parameters stand: a dataclass names inherited ones in the words of their own modules."""
+    """The object whose annotations declare the parameters: a dataclass, or the function itself."""
     if not inspect.isclass(factory):
         return factory
     owner = next(kind for kind in factory.__mro__ if "__init__" in vars(kind))
@@ -117,7 +117,7 @@ def _parameter(name: str, hint: Any, default: Any) -> Parameter:  # noqa: ANN401
 
 
 def _bare(hint: Any) -> tuple[Any, ParameterRange | None]:  # noqa: ANN401 - hints are anything
-    """The type inside `Annotated`, and its interval."""
+    """Split `Annotated` into the type and its range."""
     if get_origin(hint) is not Annotated:
         return hint, None
     inner, *extras = get_args(hint)

@@ -1,4 +1,4 @@
-"""Windows of different shape and scale brought together: gaps, scale, channels and length, and what is drawn of them.
+"""Prepare windows of different shape and scale: fill gaps, scale, align channels and length.
 
 As the paper's appendix "Raw-window distances" has it:
 
@@ -11,8 +11,7 @@ As the paper's appendix "Raw-window distances" has it:
   (default) or, as the paper words it, by position with zeros on the right.
 * **length** (`dense`): linear interpolation onto the longest grid, so that no measured point is discarded.
 
-Windows of one shape, the common case, are scaled and laid out all at once, with the numbers that one after the other
-would give.
+Windows of the same shape, the common case, are scaled and aligned as one array, with equal results.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ from readbench.errors import ParameterError, UsageError
 Normalisation = Literal["channel", "window", "none", "normals", "before"]
 """How raw values are scaled; `normals` is `channel` with the statistics of the normal windows."""
 Alignment = Literal["name", "position"]
-LARGEST_SCORE = 1e15
-"""Scaled values end here, so that a reading off an almost dead channel, and sums of its square, stay finite."""
+MAX_SCORE = 1e15
+"""Scaled values are clipped here, so that a nearly dead channel and sums of squares stay finite."""
 RESOLUTION = float(np.finfo(np.float32).eps)
-"""Share of the mean of one window below which its spread is rounding of float32."""
-LEAST_SPREAD = 0.1
-"""A channel's usual spread is at least this share of its spread in the corpus: else the first movement of a valve that
-hardly moves in normal operation would be off every scale."""
-LENT_STEPS = 2048
-"""Most steps of normal windows that stand in for the time before a case."""
-SCALED_AT_ONCE = 2**18
-"""Numbers that are scaled at a time, so that what is computed on the way stays in the cache of the processor."""
+"""Relative spread of one window below which it is float32 rounding."""
+MIN_SPREAD_SHARE = 0.1
+"""Minimum spread of a channel before a window or in normals, as a share of its spread in the corpus: otherwise the
+first movement of a valve that hardly moves in normal operation would dominate."""
+MAX_LENT_STEPS = 2048
+"""Maximum steps of normal windows lent as the time before a case."""
+SCALING_BLOCK_NUMBERS = 2**18
+"""Numbers scaled per step, so that intermediate results stay in the processor cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,19 +60,19 @@ class ChannelStats:
 
     @classmethod
     def of(cls, windows: WindowSet) -> ChannelStats:
-        """One pass in float64, one window at a time; a constant channel has standard deviation 0."""
+        """Compute in one pass in float64; a constant channel has standard deviation 0."""
         names = channel_axis(windows)
         place = {name: c for c, name in enumerate(names)}
-        rows = [np.array([place[name] for name in own if name in place], np.intp) for own in windows.channel_sets]
+        rows = [np.array([place[name] for name in listed if name in place], np.intp) for listed in windows.channel_sets]
         count, total, square, shift = np.zeros((4, len(names)))
         for i in range(len(windows)):
-            values, own = windows.values(i), rows[windows.channel_set[i]]
-            new = count[own] == 0
-            shift[own[new]] = values[new, 0]
-            centred = values - shift[own][:, None]
-            count[own] += values.shape[1]
-            total[own] += centred.sum(axis=1)
-            square[own] += np.einsum("ct,ct->c", centred, centred)
+            values, columns = windows.values(i), rows[windows.channel_set[i]]
+            new = count[columns] == 0
+            shift[columns[new]] = values[new, 0]
+            centred = values - shift[columns][:, None]
+            count[columns] += values.shape[1]
+            total[columns] += centred.sum(axis=1)
+            square[columns] += np.einsum("ct,ct->c", centred, centred)
         mean = total / np.maximum(count, 1)
         std = np.sqrt(np.maximum(0.0, square / np.maximum(count, 1) - mean**2))
         return cls(
@@ -81,19 +80,19 @@ class ChannelStats:
         )
 
     def fingerprint(self) -> str:
-        """Hash of all numbers."""
+        """Hash of the statistics."""
         return digest(sorted(self.mean.items()), sorted(self.std.items()))
 
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
-    """The one way to scale windows, by statistics that are settled once.
+    """Scales windows by fixed statistics.
 
     Args:
         norm: `none`, `window`, `channel`, `normals` or `before`.
-        stats: what `channel` and `normals` scale by, and `before` windows that bring none; None where that is not
-            settled yet, or not needed.
-        whole: of the corpus; a spread in the time `before` counts as at least a share of it.
+        stats: statistics for `channel` and `normals`, and for `before` if a window has no time before; None if not
+            needed or not fitted.
+        whole: statistics of the corpus; a spread in the time `before` counts as at least a share of it.
 
     >>> corpus = WindowSet.from_arrays([[[1.0, 3.0]], [[5.0, 7.0]]])
     >>> Scaler.of("channel", corpus)(corpus[1:]).values(0).astype(float).round(2).tolist()
@@ -106,13 +105,13 @@ class Scaler:
 
     @classmethod
     def of(cls, norm: Normalisation, corpus: WindowSet, normals: WindowSet | None = None) -> Self:
-        """Settle the statistics.
+        """Compute the statistics.
 
         Args:
-            norm: how to scale.
-            corpus: gives those of `channel`: what a task fixes on it (`corpus.stats`, the same at all pollution
-                levels), else its own.
-            normals: give those of `normals`.
+            norm: kind of scaling.
+            corpus: for `channel`, provides `corpus.stats` (fixed by a task, the same at all pollution levels), or its
+                statistics.
+            normals: provide the statistics for `normals`.
         """
         if norm not in get_args(Normalisation):
             raise ParameterError(f"norm must be one of {', '.join(get_args(Normalisation))}. Got {norm!r} instead.")
@@ -128,10 +127,10 @@ class Scaler:
         return cls(norm, ChannelStats.of(normals))
 
     def __call__(self, windows: WindowSet) -> WindowSet:
-        """The windows, scaled, in memory of their own unless nothing is to be done; a constant channel becomes zero."""
+        """Scale windows into new memory (`none` returns them unchanged); a constant channel becomes zero."""
         stacked = stack_windows(windows) if self.norm in ("channel", "normals") else None
         if stacked is None or not np.isfinite(stacked).all():
-            windows.require_finite()  # one by one: it says which
+            windows.require_finite()  # names the window
         if self.norm == "none":
             return windows
         if stacked is not None:
@@ -143,10 +142,9 @@ class Scaler:
         return scaled
 
     def moments(self, channels: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and deviation (C,) that channels are scaled by: (value - mean) / deviation, up to `LARGEST_SCORE`.
+        """Mean and deviation (C,) for code that scales by itself: (value - mean) / deviation, up to `MAX_SCORE`.
 
-        A channel that never moves, or of which the statistics know nothing, has an infinite deviation, which makes it
-        zero. For code that scales by itself, where the values lie.
+        A channel that is constant or unknown has an infinite deviation, which makes it zero.
         """
         if self.stats is None:
             raise UsageError(f"Fit the encoder first: norm={self.norm} scales windows by what it is fitted on.")
@@ -157,8 +155,7 @@ class Scaler:
     def moments_of(self, windows: WindowSet, i: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and deviation (C,) that window i is scaled by.
 
-        Under `before` those of its own time before, where it brings one: the deviation of a channel is at least a share
-        of its deviation in the corpus.
+        For `before`, those of its time before, if it has one; the deviation is at least a share of that in the corpus.
         """
         if self.norm == "before":
             before = windows.context.before_of(i) if windows.context is not None else None
@@ -167,13 +164,13 @@ class Scaler:
             return self.moments(windows.channels(i))
         wide = windows.values(i).astype(np.float64)
         mean, std = wide.mean(axis=1), wide.std(axis=1)
-        # A few steps of rounding, which count for little in a corpus, would be all that a window shows.
+        # A few rounding steps, negligible in a corpus, would otherwise be all that such a window shows.
         return mean, np.where(std > np.abs(mean) * RESOLUTION, std, np.inf)
 
     def fingerprint(self) -> str:
-        """Hash of the statistics; empty where it has none."""
-        own = self.stats.fingerprint() if self.stats else ""
-        return own + (self.whole.fingerprint() if self.whole else "")
+        """Hash of the statistics; "" without any."""
+        text = self.stats.fingerprint() if self.stats else ""
+        return text + (self.whole.fingerprint() if self.whole else "")
 
     def _usual(
         self, before: NDArray[np.float32], channels: Sequence[str]
@@ -181,36 +178,38 @@ class Scaler:
         wide = before.astype(np.float64)
         mean = wide.mean(axis=1)
         whole = np.array([self.whole.std.get(name, 0.0) if self.whole else 0.0 for name in channels])
-        return mean, _resolved(mean, np.maximum(wide.std(axis=1), LEAST_SPREAD * whole))
+        return mean, _resolved(mean, np.maximum(wide.std(axis=1), MIN_SPREAD_SHARE * whole))
 
     def _scale_stacked(self, values: NDArray[np.float32], channels: tuple[str, ...]) -> NDArray[np.float32]:
-        """(N, C, T) scaled, some windows at a time: the numbers in between are twice as wide as the windows."""
+        """(N, C, T) scaled in blocks of windows, since intermediate results are float64."""
         moments = self.moments(channels)
         out = allocate(values.size).reshape(values.shape)
-        some = max(1, SCALED_AT_ONCE // max(1, values[0].size))
+        some = max(1, SCALING_BLOCK_NUMBERS // max(1, values[0].size))
         for start in range(0, len(values), some):
             out[start : start + some] = _standardise(values[start : start + some], *moments)
         return out
 
 
 def operating_statistics(corpus: WindowSet, normals: WindowSet) -> ChannelStats:
-    """Mean and spread of each channel in normal operation; those of the corpus where normals know nothing of it.
+    """Mean and spread of each channel in normal operation; those of the corpus for channels unknown to normals.
 
-    A spread counts as at least `LEAST_SPREAD` of that in the corpus.
+    A spread is at least `MIN_SPREAD_SHARE` of that in the corpus.
     """
     whole = corpus.stats or ChannelStats.of(corpus)
     if not len(normals):
         return whole
-    own = ChannelStats.of(normals)
-    mean = whole.mean | own.mean
-    std = {n: max(own.std[n], LEAST_SPREAD * whole.std.get(n, 0.0)) if n in own.std else whole.std[n] for n in mean}
+    usual = ChannelStats.of(normals)
+    mean = whole.mean | usual.mean
+    std = {
+        n: max(usual.std[n], MIN_SPREAD_SHARE * whole.std.get(n, 0.0)) if n in usual.std else whole.std[n] for n in mean
+    }
     return ChannelStats(mean, std)
 
 
 def add_differences(windows: WindowSet) -> WindowSet:
-    """The windows with the difference from step to step of each channel as a further channel, `(change) NAME`.
+    """Add the step-to-step difference of each channel as a channel `(change) NAME`.
 
-    Statistics and context do not speak of the further channels and are left out.
+    Statistics and context do not cover the new channels and are dropped.
 
     >>> add_differences(WindowSet.from_arrays([[[1.0, 3.0, 2.0]]], channels=("level",)))[0].values.tolist()
     [[1.0, 3.0, 2.0], [0.0, 2.0, -1.0]]
@@ -228,9 +227,9 @@ def add_differences(windows: WindowSet) -> WindowSet:
 
 
 def lend_before(cases: WindowSet, normals: WindowSet) -> WindowSet:
-    """Cases that bring no time before them get normal windows of their own asset in its place, where there are any.
+    """Give cases without a time before the normal windows of their asset in its place, if there are any.
 
-    For what is searched alone: of a query the asset stays hidden.
+    Use it only for the searched corpus: the asset of a query is hidden.
 
     >>> case = WindowSet.from_arrays([[[5.0]]], assets=["pump"])
     >>> lend_before(case, WindowSet.from_arrays([[[1.0, 2.0]]], assets=["pump"]))[0].before.tolist()
@@ -239,42 +238,41 @@ def lend_before(cases: WindowSet, normals: WindowSet) -> WindowSet:
     context = cases.context or Context.unknown(len(cases))
     numbers = np.full(len(cases), ABSENT, np.int32)
     lent: list[NDArray[np.float32]] = []
-    own = (cases.assets != "") & ~context.has_before & np.isin(cases.assets, normals.assets)
+    lacking = (cases.assets != "") & ~context.has_before & np.isin(cases.assets, normals.assets)
     for asset, channel_set in dict.fromkeys(
-        zip(cases.assets[own].tolist(), cases.channel_set[own].tolist(), strict=True)
+        zip(cases.assets[lacking].tolist(), cases.channel_set[lacking].tolist(), strict=True)
     ):
         before = _usual_rows(normals[normals.assets == asset], cases.channel_sets[channel_set])
         if before is not None:
-            numbers[own & (cases.assets == asset) & (cases.channel_set == channel_set)] = len(lent)
+            numbers[lacking & (cases.assets == asset) & (cases.channel_set == channel_set)] = len(lent)
             lent.append(before)
     return cases.with_context(context.with_lent(lent, numbers)) if lent else cases
 
 
 def _usual_rows(normals: WindowSet, channels: tuple[str, ...]) -> NDArray[np.float32] | None:
-    """(C, at most LENT_STEPS) readings of these channels, evenly from the windows that have them all."""
+    """(C, at most MAX_LENT_STEPS) readings of these channels, taken evenly from the windows that have all of them."""
     having = [i for i in range(len(normals)) if set(channels) <= set(normals.channels(i))]
     if not having:
         return None
     rows = [normals.values(i)[[normals.channels(i).index(name) for name in channels]] for i in having]
-    share = max(1, LENT_STEPS // len(rows))
-    return np.concatenate([row[:, -share:] for row in rows], axis=1)[:, -LENT_STEPS:]
+    share = max(1, MAX_LENT_STEPS // len(rows))
+    return np.concatenate([row[:, -share:] for row in rows], axis=1)[:, -MAX_LENT_STEPS:]
 
 
 def _standardise(
     values: NDArray[np.float32], mean: NDArray[np.float64], deviation: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(..., C, T) values around the mean of their channel, in deviations."""
+    """(..., C, T) z-scores: deviations from the mean of the channel."""
     score = (values - mean[:, None]) / deviation[:, None]
-    np.clip(score, -LARGEST_SCORE, LARGEST_SCORE, out=score)
-    score[..., np.isinf(deviation), :] = 0.0  # what a finite number divided by infinity leaves may be -0.0
+    np.clip(score, -MAX_SCORE, MAX_SCORE, out=score)
+    score[..., np.isinf(deviation), :] = 0.0  # a finite number divided by infinity may be -0.0
     return score
 
 
 def _resolved(mean: NDArray[np.float64], std: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(C,) deviations; infinite where they are no more than rounding to float32 makes of a constant.
+    """(C,) deviations; infinite if they are within the rounding of a constant to float32 (half a step).
 
-    That is half the distance of two neighbouring numbers. A channel far from zero that moves by more of these steps is
-    used as it is: sums around the mean are taken in float64.
+    A channel far from zero that moves by more steps is used as it is: sums around the mean are in float64.
     """
     step = np.spacing(np.abs(mean).astype(np.float32)).astype(np.float64)
     return np.where(std > step / 2, std, np.inf)
@@ -299,7 +297,7 @@ def resample(values: NDArray[np.float32], length: int) -> NDArray[np.float32]:
 
 
 def channel_axis(*sets: WindowSet) -> tuple[str, ...]:
-    """All channel names in order of first appearance: the common axis when rows are matched by name."""
+    """All channel names in order of first appearance: the common axis for matching by name."""
     return tuple(dict.fromkeys(name for s in sets for names in _used(s) for name in names))
 
 
@@ -315,12 +313,12 @@ def dense(
     length: int | None = None,
     align: Alignment = "name",
 ) -> NDArray[np.float32]:
-    """Windows as one array (N, C, T): missing channels zero, lengths interpolated.
+    """Windows as one array (N, C, T): missing channels are zero, lengths are interpolated.
 
     Args:
         windows: N windows.
-        channels: the common axis (`channel_axis`); default this set's own. Channels outside it are left out.
-        length: the common length; default the longest of this set.
+        channels: common channel axis (`channel_axis`); default that of this set. Other channels are dropped.
+        length: common length; default the longest of this set.
         align: match rows by `name`, or by `position` with zeros on the right.
 
     >>> ws = WindowSet.from_arrays([np.ones((1, 2)), np.ones((2, 3))], channels=[("b",), ("a", "b")])
@@ -362,14 +360,14 @@ class WindowRows:
             return cls(_spread(alike, windows.channels(0), axis, align), windows.lengths.astype(np.int64))
         values = np.zeros((len(windows), len(axis), longest), np.float32)
         for i in range(len(windows)):
-            own, names = windows.values(i), windows.channels(i)
+            series, names = windows.values(i), windows.channels(i)
             to = [place[name] for name in names] if align == "name" else list(range(len(names)))
-            values[i, to, : own.shape[1]] = own
+            values[i, to, : series.shape[1]] = series
         return cls(values, windows.lengths.astype(np.int64))
 
 
 def on_grid(windows: WindowSet, axis: tuple[str, ...], length: int, align: Alignment) -> NDArray[np.float32]:
-    """(N, C, T) what `dense` makes of finite windows; windows that are on the grid already are only laid out."""
+    """(N, C, T) as `dense` for finite windows; faster for windows that share channels and length."""
     alike = stack_windows(windows)
     if alike is None or alike.shape[2] != length or not np.isfinite(alike).all():
         return dense(windows, channels=axis, length=length, align=align)
@@ -377,7 +375,7 @@ def on_grid(windows: WindowSet, axis: tuple[str, ...], length: int, align: Align
 
 
 def stack_windows(windows: WindowSet) -> NDArray[np.float32] | None:
-    """(N, C, T) windows that have the same channels and length; None where they differ, or are none.
+    """(N, C, T) windows with the same channels and length; None if they differ, or there are none.
 
     >>> stack_windows(WindowSet.from_arrays([[[1.0, 2.0]], [[3.0, 4.0]]])).tolist()
     [[[1.0, 2.0]], [[3.0, 4.0]]]
@@ -387,14 +385,14 @@ def stack_windows(windows: WindowSet) -> NDArray[np.float32] | None:
     if not len(windows) or np.ptp(windows.lengths) or np.ptp(windows.channel_set):
         return None
     size = len(windows.channels(0)) * int(windows.lengths[0])
-    if not np.ptp(windows.chunk) and (np.diff(windows.offset) == size).all():  # they lie side by side
+    if not np.ptp(windows.chunk) and (np.diff(windows.offset) == size).all():  # contiguous
         first, flat = int(windows.offset[0]), windows.chunks[int(windows.chunk[0])]
         return flat[first : first + size * len(windows)].reshape(len(windows), len(windows.channels(0)), -1)
     return np.stack([windows.values(i) for i in range(len(windows))])
 
 
 def _stacked_set(windows: WindowSet, values: NDArray[np.float32]) -> WindowSet:
-    """The set with other values (N, C, T), which it holds itself."""
+    """Replace the values of a set by an array (N, C, T)."""
     count, size = len(windows), values[0].size
     return replace(
         windows,
@@ -407,7 +405,7 @@ def _stacked_set(windows: WindowSet, values: NDArray[np.float32]) -> WindowSet:
 def _spread(
     values: NDArray[np.float32], channels: tuple[str, ...], axis: tuple[str, ...], align: Alignment
 ) -> NDArray[np.float32]:
-    """(N, C', T) on another channel axis: zeros in the rows of channels that they lack."""
+    """(N, C', T) on another channel axis, with zeros for missing channels."""
     names = channels if align == "name" else axis[: len(channels)]
     if names == axis:
         return values
@@ -419,18 +417,18 @@ def _spread(
 
 
 def common_axis(align: Alignment, *sets: WindowSet) -> tuple[str, ...]:
-    """The channel axis of several sets: all names, or as many positions as the widest window has."""
+    """Channel axis of several sets: all names, or as many positions as the widest window has."""
     if align == "name":
         return channel_axis(*sets)
     return tuple(f"ch{c}" for c in range(max(int(s.channel_counts.max(initial=1)) for s in sets)))
 
 
 def join_channels(left: WindowSet, right: WindowSet, align: Alignment) -> NDArray[np.float32]:
-    """(Q, N) number of channels that at least one of the two windows has."""
+    """(Q, N) number of channels that at least one of both windows has."""
     if align == "position":
         return np.maximum.outer(left.channel_counts, right.channel_counts).astype(np.float32)
-    own, other = (list(map(frozenset, s.channel_sets)) for s in (left, right))
-    table = np.array([[len(a | b) for b in other] for a in own], np.float32).reshape(len(own), len(other))
+    rows, columns = (list(map(frozenset, s.channel_sets)) for s in (left, right))
+    table = np.array([[len(a | b) for b in columns] for a in rows], np.float32).reshape(len(rows), len(columns))
     return table[left.channel_set][:, right.channel_set]
 
 
@@ -438,17 +436,13 @@ Readings = NDArray[np.floating[Any]]
 
 
 def is_reading(values: Readings) -> NDArray[np.bool_]:
-    """Where there is a number that a window, which is float32, can hold; sentinels such as -1.18e42 are gaps."""
+    """True for numbers that float32 can hold; sentinels such as -1.18e42 are gaps."""
     readings: NDArray[np.bool_] = np.abs(values) <= np.finfo(np.float32).max
     return readings
 
 
 def fill_gaps(values: Readings, readings: NDArray[np.bool_]) -> Readings:
-    """(C, T) values without gaps: filled forward, then backward; a channel without any reading is zero.
-
-    Args:
-        values: (C, T).
-        readings: (C, T) where there is one.
+    """(C, T) values filled forward, then backward where `readings` (C, T) is False; zero in channels without readings.
 
     >>> nan = float("nan")
     >>> gaps = np.array([[nan, 1.0, nan, 4.0], [nan, nan, nan, nan]])
@@ -468,10 +462,9 @@ D = TypeVar("D", bound=np.generic)
 
 
 def thin_series(values: NDArray[D], points: int) -> NDArray[D]:
-    """(C, T) -> (C, at most `points`): the least and the greatest value of each stretch, in the order they occur.
+    """(C, T) -> (C, at most `points`): minimum and maximum of each stretch, in order of time.
 
-    A mean would flatten a spike of one step and interpolation would step over it; this keeps it. A window that is short
-    enough stays as it is.
+    This keeps spikes of one step, which means and interpolation would lose. A shorter window is returned unchanged.
 
     >>> thin_series(np.array([[0, 1, 5, 1, 0, 0]]), 4).tolist()
     [[0, 5, 1, 0]]
@@ -488,12 +481,12 @@ def thin_series(values: NDArray[D], points: int) -> NDArray[D]:
 
 @dataclass(frozen=True, eq=False)
 class LevelScale:
-    """Means and deviations of channels on one scale: that of the corpus items that have the channel.
+    """Scales channel means and deviations by their distribution over the corpus.
 
     Args:
         axis: C channels.
-        mean: (2C,) of the channels' means, then of their deviations.
-        spread: (2C,) likewise; infinite where it is none.
+        mean: (2C,) mean of the channels' means, then of their deviations.
+        spread: (2C,) their standard deviations; infinite if constant.
     """
 
     axis: tuple[str, ...]
@@ -502,7 +495,7 @@ class LevelScale:
 
     @classmethod
     def of(cls, axis: tuple[str, ...], raw: NDArray[np.float64]) -> Self:
-        """The scale of a corpus's levels (N, 2C)."""
+        """Estimate from a corpus's levels (N, 2C)."""
         present = ~np.isnan(raw)
         count = np.maximum(present.sum(axis=0), 1)
         mean = np.where(present, raw, 0).sum(axis=0) / count
@@ -510,7 +503,7 @@ class LevelScale:
         return cls(axis, mean, np.where(spread > 1e-12 * np.abs(mean), spread, np.inf))
 
     def __call__(self, raw: NDArray[np.float64]) -> NDArray[np.float32]:
-        """(N, 2C) scaled; what is absent is at the mean."""
+        """(N, 2C) scaled; missing values are at the mean."""
         features: NDArray[np.float32] = np.nan_to_num((raw - self.mean) / self.spread, nan=0.0).astype(np.float32)
         return features
 
@@ -518,15 +511,15 @@ class LevelScale:
 def measure_levels(
     series: Sequence[NDArray[np.float32] | None], channels: Sequence[tuple[str, ...]], axis: tuple[str, ...]
 ) -> NDArray[np.float64]:
-    """(N, 2C) means, then deviations, of N series (C', T) on a channel axis; NaN where a channel, or all, is absent."""
+    """(N, 2C) means, then deviations, of N series (C', T) on a channel axis; NaN for missing channels or series."""
     place = {name: c for c, name in enumerate(axis)}
     raw = np.full((len(series), 2, len(axis)), np.nan)
-    for i, (own, names) in enumerate(zip(series, channels, strict=True)):
-        if own is None:
+    for i, (values, names) in enumerate(zip(series, channels, strict=True)):
+        if values is None:
             continue
         known = [k for k, name in enumerate(names) if name in place]
-        values = own[known].astype(np.float64)
+        present = values[known].astype(np.float64)
         columns = [place[names[k]] for k in known]
-        raw[i, 0, columns] = values.mean(axis=1)
-        raw[i, 1, columns] = values.std(axis=1)
+        raw[i, 0, columns] = present.mean(axis=1)
+        raw[i, 1, columns] = present.std(axis=1)
     return raw.reshape(len(series), -1)

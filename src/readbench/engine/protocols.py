@@ -1,8 +1,7 @@
 """The three parts of a method as Protocols: encoder, retriever and reranker.
 
 An `Encoder` maps windows to vectors, in bounded memory (`BatchEncoder`). A `Retriever` scores a corpus for queries. A
-`Reranker` sees a short `Pool` and gives it a new order. What a part can do beyond this it declares as an ability
-(`readbench.engine.abilities`).
+`Reranker` reorders a short `Pool`. Further capabilities are declared as abilities (`readbench.engine.abilities`).
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ from readbench.errors import MethodError
 
 Vectors = NDArray[np.float32]
 Metric = Literal["euclidean", "cosine"]
-BATCH_NUMBERS = 2**23
-"""Numbers that the windows of one batch may take while they are encoded."""
+MAX_BATCH_NUMBERS = 2**23
+"""Maximum numbers of all windows in one batch of encoding."""
 
 
 class Encoder(Protocol):
-    """Anything that maps windows to vectors of one length (no base class to inherit from)."""
+    """Maps windows to vectors of equal length; a Protocol, no base class."""
 
     @property
     def metric(self) -> Metric:
-        """How its vectors are compared."""
+        """Metric by which its vectors are compared."""
         ...
 
     @property
     def corpus_dependent(self) -> bool:
-        """Its vectors depend on the corpus it was fitted on; it is fitted at each pollution level."""
+        """Whether vectors depend on the fitted corpus; if so, it is fitted at each pollution level."""
         ...
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
-        """Learn what it needs from the corpus, without labels; frozen encoders learn nothing."""
+        """Learn from the corpus, without labels; frozen encoders learn nothing."""
         ...
 
     def encode(self, windows: WindowSet) -> Vectors:
@@ -47,15 +46,15 @@ class Encoder(Protocol):
         ...
 
     def fingerprint(self) -> str:
-        """Hash of weights, parameters and what was fitted: vectors of equal fingerprints can be compared."""
+        """Hash of weights, parameters and fitted state; vectors of equal fingerprints are comparable."""
         ...
 
 
 class BatchEncoder(ABC):
-    """Base of encoders that take windows in batches, so that memory grows with neither their number nor their size.
+    """Base class of encoders that encode in batches of bounded memory.
 
-    Subclasses write `encode_batch`, and `footprint` where a window takes more room than its own numbers. A window is
-    never divided: the largest one alone may exceed the bound.
+    Subclasses implement `encode_batch`, and `footprint` if a window needs more memory than its values. A window is
+    never divided: one large window may exceed the bound.
     """
 
     @abstractmethod
@@ -63,15 +62,15 @@ class BatchEncoder(ABC):
         """(B, D) vectors of a batch, which may be empty."""
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
-        """(N,) numbers that each window takes while it is encoded: by default channels x length."""
+        """(N,) numbers in memory per window while encoding: by default channels x length."""
         return windows.channel_counts.astype(np.int64) * windows.lengths
 
     def batches(self, windows: WindowSet) -> Iterator[WindowSet]:
-        """Consecutive pieces of a set, each as large as `BATCH_NUMBERS` admits and at least one window."""
+        """Consecutive subsets of at most `MAX_BATCH_NUMBERS` numbers, each at least one window."""
         ends = np.cumsum(self.footprint(windows))
         start, before = 0, 0
         while start < len(windows):
-            stop = max(start + 1, int(np.searchsorted(ends, before + BATCH_NUMBERS, side="right")))
+            stop = max(start + 1, int(np.searchsorted(ends, before + MAX_BATCH_NUMBERS, side="right")))
             yield windows[start:stop]
             start, before = stop, int(ends[stop - 1])
 
@@ -90,7 +89,7 @@ class BatchEncoder(ABC):
 
 
 def unit_vectors(vectors: Vectors) -> Vectors:
-    """Rows of length one; rows of length zero stay zero."""
+    """Scale rows to length one; zero rows stay zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     units: Vectors = np.divide(vectors, norms, out=np.zeros_like(vectors, dtype=np.float32), where=norms > 1e-12)
     return units
@@ -100,23 +99,23 @@ Scores = NDArray[np.float32]
 
 
 class Retriever(Protocol):
-    """Anything that scores a corpus for queries (no base class to inherit from)."""
+    """Scores a corpus for queries; a Protocol, no base class."""
 
     @property
     def uses_labels(self) -> bool:
-        """It reads the labels of the corpus; without this, the corpus it is given has none."""
+        """Whether it uses corpus labels; if not, they are hidden from it."""
         ...
 
     @property
     def corpus_dependent(self) -> bool:
-        """A score depends on more of the corpus than the one item (an IDF, a fitted model).
+        """Whether a score depends on other items of the corpus (an IDF, a fitted model).
 
-        Such a method is fitted anew at each pollution level; a pairwise one is scored once.
+        If so, it is fitted at each pollution level; otherwise pairs are scored once.
         """
         ...
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
-        """Remember or index a corpus of N windows; `normals` show normal operation and may be empty."""
+        """Store or index a corpus of N windows; `normals` show normal operation and may be empty."""
         ...
 
     def score(self, queries: WindowSet) -> Scores:
@@ -125,7 +124,7 @@ class Retriever(Protocol):
 
 
 def check_scores(scores: Scores, queries: int, items: int, name: str) -> Scores:
-    """The scores as float32 if they keep the contract, else `MethodError`."""
+    """Return the scores as float32, or raise `MethodError` if shape or values are invalid."""
     scores = np.asarray(scores)
     if scores.shape != (queries, items):
         raise MethodError(f"{name} returned scores of shape {scores.shape}; expected ({queries}, {items}).")
@@ -137,12 +136,7 @@ def check_scores(scores: Scores, queries: int, items: int, name: str) -> Scores:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Queries and corpus as one encoder sees them.
-
-    Args:
-        queries: (Q, D).
-        items: (N, D).
-    """
+    """Queries (Q, D) and corpus items (N, D) as vectors of one encoder."""
 
     queries: Vectors
     items: Vectors
@@ -150,12 +144,12 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The windows behind a pool, for rerankers that read the series themselves.
+    """The windows behind a pool, for rerankers that read the series.
 
     Args:
-        queries: Q windows without any fact about them.
-        items: the N windows of the corpus, likewise.
-        classes: names of the classes by label; empty where labels are hidden.
+        queries: Q windows without metadata.
+        items: the N windows of the corpus without metadata.
+        classes: names of the classes by label; empty if labels are hidden.
     """
 
     queries: WindowSet
@@ -165,18 +159,18 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The K best items of each of Q queries, and what may be known about them.
+    """The K best items of each of Q queries, and the labels that may be used.
 
     Args:
         candidates: (Q, K) positions in the corpus, best first.
         scores: (Q, K) base scores, descending.
-        views: queries and all corpus items as each embedding leg sees them, at least one.
-        corpus_labels: (Q, N) labels of the corpus that each query may know; -1 where a label is unknown, all -1 for
-            rerankers that use none. Often one row seen Q times: read it, never write to it.
-        groups: (N,) numbers of the corpus's recordings: cases of one recording are no evidence for each other.
-        similarity: computes the base scorer's (N, N) scores between corpus items when first asked for.
+        views: queries and all corpus items as vectors of each embedding leg, at least one.
+        corpus_labels: (Q, N) corpus labels known to each query; -1 if unknown, all -1 for rerankers that use none.
+            Often one row broadcast Q times: do not write to it.
+        groups: (N,) numbers of the recordings: cases of one recording are no evidence for each other.
+        similarity: computes the (N, N) base scores between corpus items.
         scene: the windows, for rerankers that read them (`ReadsWindows`); None for all others.
-        assets: (N,) numbers of the assets that they come from; None where nobody knows them, or labels are hidden.
+        assets: (N,) numbers of the assets; None if unknown, or labels are hidden.
     """
 
     candidates: NDArray[np.int64]
@@ -200,7 +194,7 @@ class Pool:
 
     @cached_property
     def labels(self) -> NDArray[np.int32]:
-        """(Q, K) labels of the candidates; -1 where unknown."""
+        """(Q, K) labels of the candidates; -1 if unknown."""
         return np.take_along_axis(self.corpus_labels, self.candidates, axis=1)
 
     @property
@@ -216,24 +210,21 @@ class Pool:
 
 
 class Reranker(Protocol):
-    """Anything that scores a pool anew (no base class to inherit from).
+    """Scores a pool again; a Protocol, no base class.
 
-    `uses_labels`: it reads labels. `depth`: how many candidates it sees; None for the whole corpus. One that reads
-    labels uses those there are: where none is known it keeps the base order. A parameter named `pool` is the size of
-    its pool, which a run raises to the number of labels that it grants each query.
-
-    What else it can do is an ability that it declares: one around a language model reads the windows (`ReadsWindows`)
-    and asks a model (`AsksModel`).
+    A reranker that uses labels keeps the base order where no label is known. A parameter named `pool` is the size of
+    its pool, which a run raises to the number of labels that it grants each query. Further capabilities are abilities:
+    one with a language model reads windows (`ReadsWindows`) and queries a model (`AsksModel`).
     """
 
     @property
     def uses_labels(self) -> bool:
-        """It reads the labels of the candidates."""
+        """Whether it uses the labels of the candidates."""
         ...
 
     @property
     def depth(self) -> int | None:
-        """How many candidates it sees; None for the whole corpus."""
+        """Number of candidates it sees; None for the whole corpus."""
         ...
 
     def rerank(self, pool: Pool) -> Scores:

@@ -1,4 +1,4 @@
-"""From scores to a ranking: descending, and ties keep corpus order, so that a seed fixes every result."""
+"""Rank by descending score; ties keep corpus order, so that a seed determines every result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def rank(scores: NDArray[np.floating[Any]], depth: int | None = None) -> NDArray
 
     Args:
         scores: (Q, N) larger is better; infinities are in order, NaN is refused.
-        depth: how many places to fill; all of them by default.
+        depth: number of places to fill; all by default.
 
     Returns:
         (Q, min(depth, N)) corpus positions, exactly the first columns of the full stable order.
@@ -37,7 +37,7 @@ def rank(scores: NDArray[np.floating[Any]], depth: int | None = None) -> NDArray
 
 
 def places(order: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Scores that rank to a given order: 0 for the first item, -1 for the second, and so on.
+    """Scores that reproduce a given order: 0 for the first item, -1 for the second, and so on.
 
     Args:
         order: (Q, N) permutations, best first.
@@ -51,10 +51,9 @@ def places(order: NDArray[np.int64]) -> NDArray[np.float32]:
 
 
 def _best(row: NDArray[np.floating[Any]], depth: int) -> NDArray[np.intp]:
-    """First `depth` positions of a row's stable descending order, in time linear in its length.
+    """First `depth` positions of a row's stable descending order, in linear time.
 
-    Only the items that tie at the last place compete for the places left, and the earliest of them win; a
-    partial sort alone would choose among them at will.
+    Of the items that tie at the last place, the earliest win; a partial sort alone would choose arbitrarily.
     """
     last = np.partition(row, len(row) - depth)[len(row) - depth]
     above = np.flatnonzero(row > last)

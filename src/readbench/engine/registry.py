@@ -1,19 +1,19 @@
-"""One way to add anything: decorate it, or let an installed package do so through an entry point.
+"""Registries of methods, sources and metrics, filled by decorators and entry points of plug-ins.
 
 >>> from readbench.engine.registry import RETRIEVERS
 >>> "euclidean" in RETRIEVERS, RETRIEVERS.get("ED").name
 (True, 'euclidean')
 
-A package outside this one adds methods, sources and metrics by an entry point in the group `readbench.plugins` that
-names a module; importing the module runs its decorators:
+Other packages add methods, sources and metrics by an entry point in the group `readbench.plugins` that names a module;
+importing the module runs its decorators:
 
 ```toml
 [project.entry-points."readbench.plugins"]
 mine = "my_package.methods"
 ```
 
-A single file needs no package: `load_plugin_file` runs it here and in the processes that this one starts, as
-`readbench --plugin mine.py` does. They are told by the variable `READBENCH_PLUGINS`.
+A single file needs no package: `load_plugin_file` runs it here and in the processes that this one starts (through the
+variable `READBENCH_PLUGINS`), as `readbench --plugin mine.py` does.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 Finder = TypeVar("Finder", bound=Callable[[], "Iterable[Entry]"])
 PLUGIN_GROUP = "readbench.plugins"
 PLUGIN_FILES = "READBENCH_PLUGINS"
-"""The variable with files of plug-ins that are no packages, separated as those of PATH."""
+"""Environment variable with plug-in files, separated like PATH."""
 BUILT_IN = "readbench"
-"""Origin of what this package registers itself."""
-DEEPEST = 100
-"""Places of a list that a run keeps: no metric may read more."""
+"""Origin of entries of this package."""
+MAX_METRIC_DEPTH = 100
+"""Length of the lists that a run stores; no metric may read more."""
 _ALIASES = re.compile(r"aliases=[(\[](.*?)[)\]]", re.DOTALL)
 _QUOTED = re.compile(r'"([^"]+)"')
 METRIC_NAME = re.compile(r"(?=.*[A-Z])[A-Za-z][A-Za-z0-9_.+-]*")
-"""A metric is a column beside others that are all written small, so its name holds a capital letter."""
+"""Metric names contain a capital letter, since all other columns are lower case."""
 
 
 class Registered(Protocol):
-    """What every registry needs to know of an entry."""
+    """Members of every registry entry."""
 
     @property
     def name(self) -> str:
@@ -60,15 +60,15 @@ class Registered(Protocol):
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """Other names that mean the same."""
+        """Other names of the entry."""
 
     @property
     def factory(self) -> Callable[..., Any]:
-        """What was decorated."""
+        """The decorated object."""
 
     @property
     def origin(self) -> str:
-        """Where it comes from."""
+        """Package or plug-in it comes from."""
 
 
 E = TypeVar("E", bound=Registered)
@@ -76,28 +76,28 @@ TAGS = {
     "by-position": "scores follow the positions of query and item, not their values: equal items need not score alike",
     "normals-last": "a known normal window is no class like the others but comes last",
 }
-"""What a component may declare about itself, which the contract suite then does not ask of it, and why."""
+"""Tags that a component may declare to be exempt from contract checks, and what they mean."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is registered under one name.
+    """A registered component.
 
     Args:
         name: canonical name.
-        factory: builds the component; its keyword arguments are the parameters of the grammar.
+        factory: builds the component; its keyword arguments are the parameters in method texts.
         title: name in tables ("ED", "DTW-I").
         family: colour and grouping in tables and figures.
         summary: one sentence.
-        aliases: other names that mean the same.
-        requires: modules that must be importable for it to run.
+        aliases: other names.
+        requires: modules that it needs.
         extra: the optional extra that installs them.
-        obstacle: says why it cannot run as it is registered, without other parameters, although its modules are there
-            (weights that are missing, say), or nothing; cheap to ask.
-        positional: the parameter that a bare value in parentheses sets, if any.
-        abilities: what it can do beyond its task, as Protocols of `readbench.engine.abilities`.
-        origin: "readbench", or the plug-in it came from with its version.
-        tags: words of `TAGS` that hold for it.
+        obstacle: returns why it cannot run with default parameters although its modules are installed (missing weights,
+            for example), or ""; must be cheap.
+        positional: the parameter set by a bare value in parentheses, if any.
+        abilities: Protocols of `readbench.engine.abilities` that it implements.
+        origin: "readbench", or plug-in and version.
+        tags: words of `TAGS` that apply.
     """
 
     name: str
@@ -123,7 +123,7 @@ class Entry:
         return parameters_of(self.factory)
 
     def unavailable(self) -> str:
-        """Why it cannot run here by its name alone, and what to do; empty when it can. Reads on after the name."""
+        """Why it cannot run by its name alone, and the remedy; "" if it can. Continues a sentence after the name."""
         return self._missing_modules() or (self.obstacle() if self.obstacle else "")
 
     def _missing_modules(self) -> str:
@@ -131,40 +131,40 @@ class Entry:
         return f"needs {', '.join(missing)}: {self.installation}" if missing else ""
 
     def missing_modules(self) -> list[str]:
-        """Modules that it needs and that cannot be imported."""
+        """Required modules that cannot be imported."""
         return [module for module in self.requires if not _importable(module)]
 
     @property
     def installation(self) -> str:
-        """The command that installs what it needs."""
+        """Command that installs the required modules."""
         wanted = f"'readbench[{self.extra}]'" if self.extra else " ".join(self.missing_modules())
         return f"pip install {wanted}"
 
     def abilities_of(self, component: object) -> tuple[type, ...]:
-        """What a component of this entry can do beyond its task: what was declared.
+        """Abilities of a component of this entry, as declared.
 
-        Packages written before abilities were declared are asked for their members, for one release, with a warning
-        that says what to write.
+        For plug-ins that declare none, they are inferred from the members for one more release, with a warning that
+        shows the declaration.
         """
         if self.abilities or self.origin == BUILT_IN:
             return self.abilities
-        from readbench.engine.abilities import ABILITIES  # noqa: PLC0415 - needs NumPy, which a wrong name does not
+        from readbench.engine.abilities import ABILITIES  # noqa: PLC0415 - imports NumPy, which a wrong name avoids
 
         found = tuple(ability for ability in ABILITIES if not members_lacking(component, ability))
         if found:
             names = ", ".join(ability.__name__ for ability in found)
             warnings.warn(
-                f"{self.name} of {self.origin} can do what it does not declare: write abilities=({names},) where it is"
-                " registered. A later release asks for the declaration.",
+                f"{self.name} of {self.origin} does not declare its abilities: write abilities=({names},) where it is"
+                " registered. A later release will require it.",
                 DeprecationWarning,
                 stacklevel=2,
             )
         return found
 
-    def build(self, **parameters: Value) -> Any:  # noqa: ANN401 - each registry has its own protocol
-        """The component with these parameters, all checked against their declared ranges.
+    def build(self, **parameters: Value) -> Any:  # noqa: ANN401 - its protocol depends on the registry
+        """Build the component with checked parameters.
 
-        Only missing modules stop it: parameters may remove an obstacle, as a folder of weights does.
+        An obstacle does not stop it, since parameters may remove one, as a folder of weights does.
         """
         if reason := self._missing_modules():
             raise UsageError(f"{self.name} {reason}")
@@ -178,21 +178,21 @@ class Entry:
 
 @dataclass(frozen=True)
 class MetricEntry:
-    """One metric: a column of `scores.csv`.
+    """A metric: a column of `scores.csv`.
 
     Args:
         name: of the column, "NDCG@10" or "macro_F1".
-        family: the name without its cutoff; tables that have no room for every cutoff show one metric a family.
-        factory: computes it; see `compute`.
+        family: name without cutoff; compact tables show one metric per family.
+        factory: computes it; see `register`.
         title: heading in tables.
         summary: one sentence.
         cutoff: the K of a metric at K.
         depth: places of a list that it reads.
-        per_query: whether it has a value for each query; otherwise it has one for all queries together.
+        per_query: whether it has a value per query; otherwise one for all queries.
         larger_is_better: the direction.
-        bounds: smallest and largest value there can be.
-        chance: computes what random lists are expected to reach, (Q,), from what `compute` reads; None where unknown.
-        origin: "readbench", or the plug-in it came from with its version.
+        bounds: smallest and largest possible value.
+        chance: computes the expected value (Q,) of random lists, from the arguments of `factory`; None if unknown.
+        origin: "readbench", or plug-in and version.
     """
 
     name: str
@@ -217,27 +217,26 @@ class MetricEntry:
         return ()
 
     def facts(self) -> dict[str, Any]:
-        """What a run folder keeps of it, to be shown where it is not installed."""
+        """Facts stored in a run folder, for display where the metric is not installed."""
         names = ("title", "family", "cutoff", "depth", "per_query", "larger_is_better", "origin")
         return {name: getattr(self, name) for name in names}
 
     @property
     def arguments(self) -> tuple[int, ...]:
-        """What `factory` and `chance` are given beside the lists: K, where there is one."""
+        """Arguments of `factory` and `chance` after the lists: K, if there is one."""
         return () if self.cutoff is None else (self.cutoff,)
 
 
 @dataclass
 class Catalogue(Generic[E]):
-    """Named entries of one kind, in any case; what registers them is imported when it is asked for.
+    """Named entries of one kind, case-insensitive; modules that register them are imported on demand.
 
-    A registry may know the names in a room before it imports it (`_listed`): a wrong name is then told without any
-    import, and a right one imports one room. Rooms that list nothing, and plug-ins, are imported as soon as somebody
-    asks for a name that is not listed.
+    A registry may know names without importing their package (`_listed`): a wrong name then needs no import, a right
+    one imports one module. Other packages and plug-ins are imported when an unlisted name is requested.
 
     Args:
-        kind: what the entries are, in error messages.
-        modules: the rooms they are in.
+        kind: kind of entries, for error messages.
+        modules: packages of the entries.
     """
 
     kind: str
@@ -247,7 +246,7 @@ class Catalogue(Generic[E]):
 
     @cached_property
     def _homes(self) -> dict[str, str]:
-        """Name -> module, of names that are known without importing it; their aliases are known from now on."""
+        """Module of each name known without import; also records their aliases."""
         homes = {}
         for room in self.modules:
             for name, aliases, module in self._listed(room):
@@ -256,7 +255,7 @@ class Catalogue(Generic[E]):
         return homes
 
     def _listed(self, room: str) -> Iterable[tuple[str, tuple[str, ...], str]]:  # noqa: ARG002 - nothing is known
-        """Names in a room, each with its aliases and its module, without importing it."""
+        """Yield (name, aliases, module) in a package without importing it."""
         return ()
 
     def __repr__(self) -> str:
@@ -271,7 +270,7 @@ class Catalogue(Generic[E]):
         self._aliases.update(dict.fromkeys(entry.aliases, key))
 
     def _owner(self, name: str, entry: E) -> str:
-        """Origin of what else has a name; empty where the name is free, or of the same component loaded again."""
+        """Origin of the entry that already has a name; "" if it is free or the same component is loaded again."""
         key = self._key(name)
         home = self._homes.get(key)
         if home is not None and not entry.factory.__module__.startswith(home.rpartition(".")[0] + "."):
@@ -280,14 +279,14 @@ class Catalogue(Generic[E]):
         return owner.origin if owner is not None and _home(owner.factory) != _home(entry.factory) else ""
 
     def get(self, name: str) -> E:
-        """The entry of a name or alias, in any case; an unknown one raises `UnknownNameError`."""
+        """Get the entry of a name or alias; raise `UnknownNameError` for an unknown one."""
         entry = self._find(name)
         if entry is None:
             raise UnknownNameError(self.kind, name, self.names(aliases=True))
         return entry
 
     def entry_of(self, factory: Callable[..., Any]) -> E | None:
-        """The entry that a factory was registered as."""
+        """The entry registered for a factory."""
         return next((entry for entry in self._entries.values() if entry.factory is factory), None)
 
     def __contains__(self, name: object) -> bool:
@@ -299,12 +298,12 @@ class Catalogue(Generic[E]):
         return iter([*(self._entries[key] for key in self._homes), *self._unlisted()])
 
     def names(self, *, aliases: bool = False) -> list[str]:
-        """Canonical names, those of plug-ins last, then the aliases on request; listed ones need no import."""
+        """Canonical names, those of plug-ins last, then aliases on request; listed names need no import."""
         return [*self._homes, *(entry.name for entry in self._unlisted()), *(self._aliases if aliases else ())]
 
     def _key(self, name: str) -> str:
-        own = name.lower()
-        return own if own in self._homes else self._aliases.get(own, own)
+        key = name.lower()
+        return key if key in self._homes else self._aliases.get(key, key)
 
     def _find(self, name: str) -> E | None:
         if home := self._homes.get(self._key(name)):
@@ -314,10 +313,7 @@ class Catalogue(Generic[E]):
         return self._entries.get(self._key(name))
 
     def _unlisted(self) -> list[E]:
-        """Entries beside the listed ones, in an order that is the same whichever plug-in was found first.
-
-        What is built in comes first, as it was registered, then what plug-ins brought, by their names.
-        """
+        """Entries that are not listed: built-in ones in order of registration, then those of plug-ins by origin."""
         self._import_unlisted()
         entries = [entry for key, entry in self._entries.items() if key not in self._homes]
         return sorted(entries, key=lambda entry: (entry.origin != BUILT_IN, entry.origin))
@@ -335,10 +331,9 @@ class Registry(Catalogue[Entry]):
     """Named components of one kind.
 
     Args:
-        kind: what they are, in error messages.
-        modules: the rooms they are in.
-        symbol: the name of this registry where components are decorated with it; by it the sources of a room are read
-            for names.
+        kind: kind of components, for error messages.
+        modules: packages of the components.
+        symbol: name of this registry in decorators, by which sources are scanned for names.
     """
 
     symbol: str = ""
@@ -358,11 +353,11 @@ class Registry(Catalogue[Entry]):
         abilities: Iterable[type] = (),
         tags: Iterable[str] = (),
     ) -> Callable[[F], F]:
-        """Decorator that registers a class or factory; its docstring's first line is the summary.
+        """Decorate a class or factory to register it; the first line of its docstring is the summary.
 
         Example: `@register_retriever("peak", title="Peak", family="distance")` above a class (docs/adding-a-method.md).
 
-        The keywords are the fields of `Entry`; `unavailable` is its `obstacle`.
+        Keywords are fields of `Entry`; `unavailable` is its `obstacle`.
         """
         declared = frozenset(tags)
         for tag in declared - set(TAGS):
@@ -391,19 +386,19 @@ class Registry(Catalogue[Entry]):
         return decorate
 
     def _listed(self, room: str) -> Iterable[tuple[str, tuple[str, ...], str]]:
-        """Names in the decorators of a room's private modules; a test compares them with what these register."""
+        """Scan the private modules of a package for decorators; a test compares the names with the registered ones."""
         for path in _private_modules(room):
             for name, keywords in _decorators(self.symbol).findall(path.read_text(encoding="utf-8")):
                 given = _ALIASES.search(keywords)
                 yield name, tuple(_QUOTED.findall(given[1])) if given else (), f"{room}.{path.stem}"
 
     def found_by(self, finder: Finder) -> Finder:
-        """Decorator for a function that lists entries which come and go, such as imported data; asked every time."""
+        """Decorate a function that lists entries which come and go, such as imported data; called on every lookup."""
         self._finders.append(finder)
         return finder
 
     def _find(self, name: str) -> Entry | None:
-        """What is registered, else what a finder lists now: what is found never hides what is registered."""
+        """Find a registered entry, else one that a finder lists; finders never hide registered entries."""
         return super()._find(name) or next((entry for entry in self._found() if entry.name == name.lower()), None)
 
     def _unlisted(self) -> list[Entry]:
@@ -416,7 +411,7 @@ class Registry(Catalogue[Entry]):
 
 
 class MetricRegistry(Catalogue[MetricEntry]):
-    """Metrics by the names of their columns, which are ordered as their entries are."""
+    """Metrics by column name, in order of the columns."""
 
     def register(  # noqa: PLR0913 - one keyword a field of an entry
         self,
@@ -430,20 +425,20 @@ class MetricRegistry(Catalogue[MetricEntry]):
         bounds: tuple[float, float] = (0.0, 1.0),
         chance: Callable[..., Any] | None = None,
     ) -> Callable[[F], F]:
-        """Decorator for the function that computes a metric; its docstring's first line is the summary.
+        """Decorate a function to register it as a metric; the first line of its docstring is the summary.
 
-        It is given a `readbench.benchmark.metrics.Judgement`, cut to the places that it reads, and K where there are
-        cutoffs. It returns (Q,) values, or one number where it is not `per_query`.
+        It receives a `readbench.benchmark.metrics.Judgement`, cut to the places that it reads, and K if there are
+        cutoffs. It returns (Q,) values, or one number if not `per_query`.
 
         Args:
-            name: of the column, or of the family where there are cutoffs: "NDCG" becomes NDCG@1, NDCG@3, ...
-            title: heading in tables, the name by default; a cutoff is added to it.
-            cutoffs: the K of a family.
+            name: of the column, or of the family if there are cutoffs: "NDCG" becomes NDCG@1, NDCG@3, ...
+            title: heading in tables, by default the name; a cutoff is appended.
+            cutoffs: the Ks of a family.
             depth: places of a list that a metric without cutoffs reads.
-            per_query: as in `MetricEntry`, like the rest.
-            larger_is_better: see there.
-            bounds: see there.
-            chance: is given the same as the function itself.
+            per_query: see `MetricEntry`.
+            larger_is_better: see `MetricEntry`.
+            bounds: see `MetricEntry`.
+            chance: receives the same arguments as the function.
         """
         if not METRIC_NAME.fullmatch(name):
             raise UsageError(
@@ -451,10 +446,10 @@ class MetricRegistry(Catalogue[MetricEntry]):
             )
         depths: dict[int | None, int | None] = {k: k for k in cutoffs} or {None: depth}
         for places in depths.values():
-            if places is None or not 1 <= places <= DEEPEST:
+            if places is None or not 1 <= places <= MAX_METRIC_DEPTH:
                 raise UsageError(
-                    f"The metric {name} must read between 1 and {DEEPEST} places of a list; got {places}. Set cutoffs"
-                    " or depth."
+                    f"The metric {name} must read between 1 and {MAX_METRIC_DEPTH} places of a list; got {places}."
+                    " Set cutoffs or depth."
                 )
 
         def decorate(factory: F) -> F:
@@ -481,7 +476,7 @@ class MetricRegistry(Catalogue[MetricEntry]):
 
 
 def members_lacking(component: object, ability: type) -> list[str]:
-    """What an ability names and a component does not have; nothing of the component is run for it.
+    """Members of an ability that a component lacks; runs no code of the component.
 
     >>> from readbench.engine.abilities import Searcher
     >>> members_lacking(object(), Searcher)
@@ -493,7 +488,7 @@ def members_lacking(component: object, ability: type) -> list[str]:
 
 
 def _has(component: object, name: str, member: object) -> bool:
-    """Whether a component has a member, and one that can be called where the ability names a method."""
+    """Whether a component has a member, callable if the ability declares a method."""
     found = inspect.getattr_static(component, name, None)
     return found is not None and (callable(found) or not callable(member))
 
@@ -501,18 +496,18 @@ def _has(component: object, name: str, member: object) -> bool:
 def _importable(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package around it
+    except ModuleNotFoundError:  # a parent package is missing
         return False
 
 
 def _home(factory: Callable[..., Any]) -> tuple[str, str]:
-    """What stays the same when a module is loaded again, and differs for any two components."""
+    """Identity of a component that survives reloading of its module."""
     return factory.__module__, factory.__qualname__
 
 
 @cache
 def import_room(name: str) -> None:
-    """Import a package and every private module in it: what a new file registers is known without another line."""
+    """Import a package and its private modules, so that new files register themselves."""
     importlib.import_module(name)
     for path in _private_modules(name):
         importlib.import_module(f"{name}.{path.stem}")
@@ -520,7 +515,7 @@ def import_room(name: str) -> None:
 
 @cache
 def _private_modules(room: str) -> list[Path]:
-    """Files of the private modules of a room, which is not imported for it; none where it is no package."""
+    """Files of a package's private modules, without importing it; none if it is no package."""
     spec = find_spec(room)
     folders = spec.submodule_search_locations or () if spec else ()
     return [path for folder in folders for path in sorted(Path(folder).glob("_[!_]*.py"))]
@@ -528,20 +523,20 @@ def _private_modules(room: str) -> list[Path]:
 
 @cache
 def _decorators(symbol: str) -> re.Pattern[str]:
-    """The name and the keywords of what `@RETRIEVERS.register(...)` or `@register_retriever(...)` decorates."""
+    """Pattern for name and keywords of `@RETRIEVERS.register(...)` or `@register_retriever(...)`."""
     verb = rf"(?:{symbol}\.register|(?:readbench\.)?register_{symbol.lower().removesuffix('s')})"
     return re.compile(rf'^@{verb}\(\s*"([^"]+)"(.*?)^(?:class|def) ', re.MULTILINE | re.DOTALL)
 
 
 def origin_of(factory: Callable[..., Any]) -> str:
-    """Where a component comes from: this package, or a plug-in with its version."""
+    """Origin of a component: this package, or a plug-in with version."""
     package = factory.__module__.split(".")[0]
     return _plugin_origins().get(package, package)
 
 
 @cache
 def _plugin_origins() -> dict[str, str]:
-    """Top-level package -> "distribution version" of every installed plug-in."""
+    """Name and version of every installed plug-in, by top-level package."""
     return {
         point.module.split(".")[0]: f"{point.dist.name} {point.dist.version}"
         for point in entry_points(group=PLUGIN_GROUP)
@@ -551,10 +546,9 @@ def _plugin_origins() -> dict[str, str]:
 
 @cache
 def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
-    """Import every plug-in once; a broken one is reported (its reason is the second item), the others go on.
+    """Import every plug-in once; return each with the error of a broken one, or "".
 
-    What is built in goes first: its names are listed, or its modules imported, so that a name taken twice is the
-    plug-in's error.
+    Built-in names are listed or imported first, so that a name taken twice is an error of the plug-in.
     """
     report = []
     points = entry_points(group=PLUGIN_GROUP)
@@ -564,7 +558,7 @@ def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
         try:
             point.load()
             reason = ""
-        except Exception as error:  # noqa: BLE001 - a plug-in may fail in any way; it must not take the tool down
+        except Exception as error:  # noqa: BLE001 - a plug-in may fail in any way and must not stop the program
             reason = f"{type(error).__name__}: {error}"
             warnings.warn(f"Plug-in {point.name} ({point.value}) could not be loaded: {reason}", stacklevel=2)
         report.append((point, reason))
@@ -574,7 +568,7 @@ def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
 
 
 def load_plugin_file(path: str | Path) -> None:
-    """Run a file that registers methods, sources or metrics, here and in every process that this one starts."""
+    """Run a file that registers methods, sources or metrics, here and in every process started from here."""
     file = Path(path).resolve()
     if not file.is_file():
         raise UsageError(f"There is no plug-in {path}. Give a Python file that registers something.")
@@ -586,7 +580,7 @@ def load_plugin_file(path: str | Path) -> None:
 
 
 def _import_file(file: Path) -> None:
-    """Import a file under its own name, beside which it finds what it imports; once."""
+    """Import a file once as a module with the file's name and its folder on the path."""
     name, here = file.stem, sys.modules.get(file.stem)
     if here is not None and Path(getattr(here, "__file__", None) or "").resolve() == file:
         return
@@ -596,9 +590,9 @@ def _import_file(file: Path) -> None:
     if found is not None and (not found.origin or Path(found.origin).resolve() != file):
         raise UsageError(f"{file} has the name of another module, {name}. Give it another name.")
     spec = spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:  # of a suffix that Python does not know
+    if spec is None or spec.loader is None:  # a suffix unknown to Python
         raise UsageError(f"{file} is no Python file.")
-    sys.path.append(str(file.parent))  # what it computes is sent to other processes by its name
+    sys.path.append(str(file.parent))  # other processes import the module by its name
     module = sys.modules[name] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

@@ -1,4 +1,4 @@
-"""Room for many numbers: in memory, or in a file that nobody else sees."""
+"""Memory for large arrays: in RAM, or in an unnamed temporary file."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from numpy.typing import DTypeLike, NDArray
 
 from readbench.errors import DataError
 
-IN_MEMORY = 2**28
-"""Bytes of an array that are kept in memory; a larger one goes into a file."""
+MAX_IN_MEMORY_BYTES = 2**28
+"""Bytes up to which an array stays in memory; larger ones are memory-mapped files."""
 
 
 def allocate(count: int, dtype: DTypeLike = np.float32) -> NDArray[Any]:
-    """(count,) numbers to be filled; where there are many, in a memory-mapped file that is gone when nobody uses it.
+    """(count,) uninitialised numbers; large arrays lie in a temporary file that is removed when unused.
 
     >>> allocate(3).shape
     (3,)
     """
     size = count * np.dtype(dtype).itemsize
-    if size <= IN_MEMORY:
+    if size <= MAX_IN_MEMORY_BYTES:
         return np.empty(count, dtype)
     try:
         with tempfile.TemporaryFile(prefix="readbench-") as file:
@@ -35,7 +35,7 @@ def allocate(count: int, dtype: DTypeLike = np.float32) -> NDArray[Any]:
 
 
 def _reserve(file: int, size: int) -> None:
-    """Make a file so large; where the system can, its place on the disk is taken now and not missed later."""
+    """Set the size of a file; reserve the disk space now, where the system can."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:

@@ -1,12 +1,12 @@
-"""What the columns of a user's table mean, where nobody said: one rule for every door through which tables come in.
+"""Interpret a user's table: find the time, channels, quality and units of its columns.
 
-`understand_table` finds the time, tables with a row per reading, columns of quality, and units; it makes seconds of
-times and gaps of what is no reading, merges rows of one time, and says in sentences what it used, what it left out and
-why. What the user said about a column stands.
+`understand_table` applies one set of rules for all inputs. It finds the time column, tables with a row per reading,
+quality columns and units; converts times to seconds and bad readings to gaps; merges rows of the same time; and states
+what it used, what it left out and why. Roles given by the user are kept.
 
-The time is the first of these that can be read: a date and a time of day in two columns; a column called as times are
-(`readbench.common.times.TIME_NAMES`), dates before numbers; a column of dates; a nameless first column that rises in
-equal steps.
+The time is the first of these that can be read: a date and a time of day in two columns; a column with a usual name for
+times (`readbench.common.times.TIME_NAMES`), dates before numbers; a column of dates; an unnamed first column that rises
+in equal steps.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from readbench.engine.window_tables import Roles
 from readbench.errors import DataError
 
 NO_TIME = "-"
-"""In place of the name of a time column: rows are in order, whatever their columns are called."""
+"""Name of the time column that means none: rows are in order."""
 _TAG_NAMES_TEXT = (
     "tag|tagname|tag name|name|point|pointname|point name|signal|channel|sensor|variable|varname|metric|field|"
     "item|parameter|messstelle|kanal|tagpath|tag path|series|itemid|item id|measurement|tagid|node|nodeid|kks"
@@ -50,28 +50,30 @@ _QUALITY_NAMES_TEXT = (
     "qualitydetail|quality detail|statuscode|status code|qualität|zustand|flag|questionable|ip input quality"
 )
 _QUALITY_NAMES = frozenset(_QUALITY_NAMES_TEXT.split("|"))
-_BAD = re.compile(r"(?i)^(bad|schlecht|invalid|ungültig|no ?data|not ?good|i/?o timeout|comm|fail|stale|ungood)")
+_BAD_QUALITY = re.compile(
+    r"(?i)^(bad|schlecht|invalid|ungültig|no ?data|not ?good|i/?o timeout|comm|fail|stale|ungood)"
+)
 _OPC_GOOD = 192
 _HOUR_S = 3600.0
-_HOLE = 10.0
-"""Usual steps that one must be longer than to be a hole."""
-_FIRST_DATE = 1e8
-_NAMELESS = frozenset({"column 1", "Unnamed: 0", "__index_level_0__"})
-_MOST_NAMED = 8
-_MOST_WORDS = 3
-_MOST_UNTIMED = 0.1
-"""Largest share of rows without a time that are left out; more of them are an error."""
+_MIN_HOLE_STEPS = 10.0
+"""A step is a hole if longer than this many median steps."""
+_MIN_DATE_S = 1e8
+_UNNAMED_COLUMNS = frozenset({"column 1", "Unnamed: 0", "__index_level_0__"})
+_MAX_LISTED_NAMES = 8
+_MAX_LISTED_TEXTS = 3
+_MAX_UNTIMED_SHARE = 0.1
+"""Maximum share of rows without a time that are left out; more raise an error."""
 
 
 @dataclass(frozen=True, eq=False)
 class SignalTable:
-    """A table whose columns have their meaning.
+    """A table with interpreted columns.
 
     Args:
-        table: times in seconds, readings as numbers, a row per time of a case.
-        roles: of all columns that have one, the channels among them.
-        zone: of the times; "" where unknown.
-        remarks: what was understood, used and left out, in sentences.
+        table: times in seconds, numeric readings, one row per time of a case.
+        roles: roles of the columns, including the channels.
+        zone: time zone; "" if unknown.
+        remarks: what was found, used and left out, in sentences.
     """
 
     table: Table
@@ -81,11 +83,11 @@ class SignalTable:
 
 
 def understand_table(table: Table, roles: Roles) -> SignalTable:
-    r"""What a table means.
+    r"""Interpret the columns of a table.
 
     Args:
-        table: as it was read.
-        roles: what is known of its columns; `Roles(time="-")` for rows without times.
+        table: as read from a file.
+        roles: known roles; `Roles(time="-")` for rows without times.
 
     >>> from readbench.common.tables import read_table
     >>> rows = b"Zeit;Tag;Wert;Status\n0,0;T1;1,5;Good\n0,5;T1;9;Bad\n0,0;p;3;Good\n0,5;p;4;Good\n"
@@ -97,7 +99,7 @@ def understand_table(table: Table, roles: Roles) -> SignalTable:
 
 
 class _Understanding:
-    """One table, while its meaning is found; each step replaces `table` and `roles` and adds to `said`."""
+    """State while a table is interpreted; each step replaces `table` and `roles` and adds remarks to `said`."""
 
     def __init__(self, table: Table, roles: Roles) -> None:
         self.table, self.roles = table, roles
@@ -128,7 +130,7 @@ class _Understanding:
     # Steps
 
     def _read_numbers(self) -> None:
-        """Make numbers of texts that hold them, once; columns that may name something stay as they are."""
+        """Convert texts to numbers where possible; columns that may hold names stay texts."""
         kept = {*self.roles.named, *(name for name in self.table.columns if _words(name) in _TAG_NAMES)}
         found: dict[str, NDArray[np.float64]] = {}
         for column in self.table.data.schema:
@@ -141,7 +143,7 @@ class _Understanding:
         self._replace(**found)
 
     def _unpair(self) -> None:
-        """A table with a time column before each signal becomes one with a row per reading."""
+        """Convert a table with a time column before each signal to one with a row per reading."""
         names, roles = self.table.columns, self.roles
         if roles.time or roles.channel or roles.channels or len(names) < 4 or len(names) % 2:
             return
@@ -160,14 +162,14 @@ class _Understanding:
                 "value": np.concatenate([self.table.numbers(name) for name in values]),
             }
         ).filter(pa.array(np.isfinite(seconds)))
-        units = {own: unit for own, name in zip(channels, values, strict=True) if (unit := self.table.units.get(name))}
+        units = {to: unit for to, name in zip(channels, values, strict=True) if (unit := self.table.units.get(name))}
         self.table = replace(self.table, data=data, units=units)
         self.roles = replace(roles, time="time", channel="channel", value="value", time_unit="s")
         self.times = read[0]
-        self.said.append("Each signal has a column of times of its own.")
+        self.said.append("Each signal has its column of times.")
 
     def _join_date_and_time(self) -> None:
-        """A date and a time of day that stand in neighbouring columns become one column, under the date's name."""
+        """Join a date and a time of day in adjacent columns into one column with the date's name."""
         if self.roles.time:
             return
         names = self.table.columns
@@ -187,7 +189,7 @@ class _Understanding:
                 return
 
     def _read_time(self) -> None:
-        """Find the column of the time and make seconds of it, and of a column with the time of the onset."""
+        """Find the time column and convert it, and a column of onset times, to seconds."""
         roles = self.roles
         if roles.time == NO_TIME:
             self.roles = replace(roles, time="")
@@ -211,17 +213,17 @@ class _Understanding:
         self._replace(**{name: self.times.seconds})
         self.said += self.times.remarks
         untimed = ~np.isfinite(self.times.seconds)
-        if untimed.any() and untimed.mean() <= _MOST_UNTIMED:
+        if untimed.any() and untimed.mean() <= _MAX_UNTIMED_SHARE:
             self.table = replace(self.table, data=self.table.data.filter(pa.array(~untimed)))
             self.said.append(f"{untimed.sum()} of {len(untimed):,} rows without a time left out.")
 
     def _find_time(self) -> str:
-        """The column of the time, by the rule above; "" where there is none."""
+        """Find the time column by the rules of the module; "" if there is none."""
         taken = set(self.roles.named) | set(self.roles.channels)
         names = [name for name in self.table.columns if name not in taken]
         called = [name for name in names if is_time_name(name)]
         numeric = set(self.table.numeric)
-        for name in (*(own for own in called if own not in numeric), *(own for own in called if own in numeric)):
+        for name in (*(name for name in called if name not in numeric), *(name for name in called if name in numeric)):
             if self._serves(name):
                 return name
             self.left_out.setdefault(name, _sample_times(self.table, name))
@@ -232,17 +234,17 @@ class _Understanding:
         return first if first in names and self._counts_rows(first) else ""
 
     def _counts_rows(self, name: str) -> bool:
-        """Whether a nameless column of numbers rises in equal steps."""
-        if name not in _NAMELESS or name not in self.table.numeric:
+        """Whether an unnamed column of numbers rises in equal steps."""
+        if name not in _UNNAMED_COLUMNS or name not in self.table.numeric:
             return False
         numbers = self.table.numbers(name)
         steps = np.diff(numbers[np.isfinite(numbers)])
         return len(steps) == len(numbers) - 1 > 0 and bool((steps > 0).all() and np.ptp(steps) <= 0.01 * steps.mean())
 
     def _serves(self, name: str) -> bool:
-        """Whether a column that nobody named can be the time: it is read, and no jumble of repeated times."""
+        """Whether a column can be the time: it is readable, and its times do not start again and again."""
         found = self.table.times(name, self.roles.time_unit, self.roles.zone)
-        if found is None or np.isfinite(found.seconds).mean() < 1 - _MOST_UNTIMED:
+        if found is None or np.isfinite(found.seconds).mean() < 1 - _MAX_UNTIMED_SHARE:
             return False
         if self.roles.case or self.roles.group or self.roles.channel or self._tall_columns(name):
             return True
@@ -255,7 +257,7 @@ class _Understanding:
         return True
 
     def _tall_columns(self, time: str) -> tuple[str, str] | None:
-        """The columns with the name and the reading of the signal, where a row is one reading."""
+        """Columns with the name and the reading of the signal, if a row is one reading."""
         if self.roles.channel or self.roles.channels or not time:
             return None
         free = [name for name in self.table.columns if name not in {*self.roles.named, time}]
@@ -272,7 +274,7 @@ class _Understanding:
             self.said.append(f"A row is one reading: signal {found[0]!r}, value {found[1]!r}.")
 
     def _read_quality(self) -> set[str]:
-        """Make gaps of readings whose quality is bad; returns the columns of quality."""
+        """Set readings of bad quality to gaps; return the quality columns."""
         taken = {*self.roles.named, *self.roles.channels}
         found: dict[str, list[str]] = {}
         values = dict.fromkeys([self.roles.value] if self.roles.value else self.table.numeric)
@@ -281,7 +283,7 @@ class _Understanding:
             if name in taken:
                 continue
             if _words(name) in _QUALITY_NAMES:
-                found[name] = [own for own in values if own not in {self.roles.time, name}]
+                found[name] = [value for value in values if value not in {self.roles.time, name}]
             elif base != name and base in values:
                 found[name] = [base]
         used: set[str] = set()
@@ -293,7 +295,7 @@ class _Understanding:
                 continue
             used.add(name)
             self.left_out[name] = "quality"
-            for target in [own for own in targets if own not in found] if bad.any() else ():
+            for target in [other for other in targets if other not in found] if bad.any() else ():
                 numbers = cleaned[target] if target in cleaned else self.table.numbers(target)
                 gaps += int((bad & np.isfinite(numbers)).sum())
                 cleaned[target] = np.where(bad, np.nan, numbers)
@@ -303,7 +305,7 @@ class _Understanding:
         return used
 
     def _choose_channels(self, quality: set[str]) -> None:
-        """Readings as numbers; what is left out is noted with the reason."""
+        """Choose the channels and convert them to numbers; note what is left out and why."""
         roles, table = self.roles, self.table
         if roles.channel:
             columns = [roles.value]
@@ -327,7 +329,7 @@ class _Understanding:
                 raise DataError(f"{table.name}: no column with numbers is left for channels. {why}")
         numeric = set(table.numeric)
         gaps: dict[str, list[str]] = {}
-        for name in [own for own in columns if own in numeric]:
+        for name in [column for column in columns if column in numeric]:
             if words := self.words.get(name) or (table.readings(name) or ((), []))[1]:
                 gaps.setdefault(", ".join(words), []).append(repr(name))
         self.said += [f"Gaps in {_listed(names)}: {words}." for words, names in gaps.items()]
@@ -336,7 +338,7 @@ class _Understanding:
             self.roles = replace(roles, channels=tuple(columns))
 
     def _look_at_steps(self) -> None:
-        """Say where rows stand out of order, and where nothing was recorded for long."""
+        """Remark on rows out of order and on long holes."""
         roles, table = self.roles, self.table
         if not roles.time:
             return
@@ -349,16 +351,16 @@ class _Understanding:
             self.said.append(f"{back:,} of {table.rows:,} rows are older than the row above: rows were sorted by time.")
         places, steps = _steps_within(times, times, case)
         usual = float(np.median(steps[steps > 0])) if (steps > 0).any() else np.inf
-        if count := int((steps > _HOLE * usual).sum()):
+        if count := int((steps > _MIN_HOLE_STEPS * usual).sum()):
             begun, longest = float(times[places[steps.argmax()]]), float(steps.max())
-            clock = find_clock(begun, self._zone) if begun >= _FIRST_DATE else None
+            clock = find_clock(begun, self._zone) if begun >= _MIN_DATE_S else None
             where = f"{begun:g} s" if clock is None else f"{clock:%Y-%m-%d %H:%M:%S}"
             what = f"A hole of {describe_span(longest)}" if count == 1 else f"{count:,} holes, the longest of"
             what += "" if count == 1 else f" {describe_span(longest)},"
             self.said.append(f"{what} after {where}: the rows on both sides are taken as neighbours.")
 
     def _merge_rows(self) -> None:
-        """Rows of one time of one case: the last reading counts, or where most times repeat they are spread evenly."""
+        """Merge rows of the same time and case: keep the last reading, or spread rows evenly if most times repeat."""
         roles, table = self.roles, self.table
         if not roles.time or not table.rows:
             return
@@ -386,7 +388,7 @@ class _Understanding:
             self.said.append(f"Times in {roles.time!r} repeat: rows of one time were spread evenly up to the next.")
 
     def _keep_last(self, order: NDArray[np.intp], starts: NDArray[np.intp], counts: NDArray[np.intp]) -> None:
-        """Of rows of one time the last one, with the last reading of each channel."""
+        """Keep the last row of each time, with the last reading of each channel."""
         last = order[starts + counts - 1]
         rank = np.argsort(last)
         data = self.table.data.take(pa.array(last[rank]))
@@ -403,7 +405,7 @@ class _Understanding:
         self._replace(**readings)
 
     def _name_units(self) -> None:
-        """Units of a row of units, or behind the readings, where the user named none."""
+        """Take units from a row of units or from readings, unless the user named them."""
         given = dict(self.roles.units)
         channels = set(self.roles.channels)
         named = {**self.units, **self.table.units}
@@ -420,7 +422,7 @@ class _Understanding:
         times = times[np.isfinite(times)]
         step = float(np.median(np.diff(times))) if len(times) > 1 else np.nan
         rate = "" if not step > 0 else f", {1 / step:.6g} Hz" if step < 1 else f", a row every {step:.6g} s"
-        dated = len(times) and times[0] >= _FIRST_DATE
+        dated = len(times) and times[0] >= _MIN_DATE_S
         where = f", zone {zone}" if zone else ", clock times without a zone" if dated else ""
         return f"Time: column {name!r}{rate}{where}."
 
@@ -447,7 +449,7 @@ class _Understanding:
 def _steps_within(
     order: NDArray[Any], times: NDArray[np.float64], *keys: NDArray[Any] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Steps from row to row of one case, in this order: the row that each begins at, and how long it is.
+    """Steps between consecutive rows of a case, in this order: index of the first row, and length.
 
     >>> _steps_within(np.arange(4), np.array([0.0, 5.0, 1.0, 4.0]), np.array([0, 1, 0, 1]))
     (array([0, 1]), array([ 1., -1.]))
@@ -461,24 +463,24 @@ def _steps_within(
 
 
 def _bad_rows(table: Table, column: str) -> NDArray[np.bool_] | None:
-    """(rows,) where a column of quality says bad; None where it does not speak of quality."""
+    """(rows,) readings that a quality column marks as bad; None if it holds no quality."""
     if column in table.numeric:
         numbers = table.numbers(column)
         known = numbers[np.isfinite(numbers)]
         if len(known) and known.max() >= _OPC_GOOD and known.min() >= 0:
-            return numbers < _OPC_GOOD / 3  # OPC: from 64 on uncertain, from 192 on good
+            return numbers < _OPC_GOOD / 3  # OPC quality: 64 and above uncertain, 192 and above good
         if len(known) and np.isin(known, (0, 1)).all() and known.max() == 1 and _words(column) != "questionable":
             return numbers == 0
         return numbers == 1 if _words(column) == "questionable" and len(known) else None
     codes, names = table.codes(column)
     if not any(re.match(r"(?i)good|gut|ok|bad|schlecht|valid|invalid|uncertain", name) for name in names):
         return None
-    bad = np.array([*(bool(_BAD.match(name)) for name in names), False])  # -1 picks the last
+    bad = np.array([*(bool(_BAD_QUALITY.match(name)) for name in names), False])  # code -1 is not bad
     return np.asarray(bad[codes], bool)
 
 
 def _first_text(table: Table, column: str) -> str:
-    """The first cell of a column as text, for columns of texts, dates and times of day; else empty."""
+    """First cell of a column of texts, dates or times of day as text; "" for other columns."""
     values = table.data[column]
     kind = values.type
     if not (pa.types.is_string(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)):
@@ -487,15 +489,15 @@ def _first_text(table: Table, column: str) -> str:
 
 
 def _sample(table: Table, column: str) -> str:
-    """Why a column holds no readings, with the first of its texts."""
+    """Why a column holds no readings: empty, or its first texts."""
     if table.data[column].null_count == table.rows:
         return "empty"
-    names = [name[:20] for name in table.codes(column)[1][:_MOST_WORDS]]
+    names = [name[:20] for name in table.codes(column)[1][:_MAX_LISTED_TEXTS]]
     return f"texts: {', '.join(names)}" if names else "empty"
 
 
 def _sample_times(table: Table, column: str) -> str:
-    """Why a column that is called as times are holds none."""
+    """Why a column with a name for times holds none."""
     if column in table.numeric and np.isfinite(table.numbers(column)).any():
         return "numbers outside the years 1900 to 2199"
     first = _first_text(table, column)
@@ -503,7 +505,7 @@ def _sample_times(table: Table, column: str) -> str:
 
 
 def _without_quality(name: str) -> str:
-    """The name of a channel whose quality a column holds, or the name as it is.
+    """Name of the channel whose quality a column holds, or the unchanged name.
 
     >>> _without_quality("flow.Quality"), _without_quality("flow")
     ('flow', 'flow')
@@ -517,5 +519,5 @@ def _words(name: str) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - _MAX_LISTED_NAMES
+    return ", ".join(names[:_MAX_LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,15 +1,15 @@
-"""The grammar of methods: `charm+nr|dtw-i+gpc` as text, as a frozen `MethodSpec`, and back.
+"""Method specs: parse a text such as `charm+nr|dtw-i+gpc` to a frozen `MethodSpec`, and write it.
 
 ```
 method  := leg ( fusion leg )* ( "+" reranker )*
-leg     := stage ( "+" transform )*                 a retriever, or an encoder and what is done to its embedding
+leg     := stage ( "+" transform )*                 a retriever, or an encoder with embedding transforms
 fusion  := "|"  |  "|" mode "|"                     "|" alone is reciprocal-rank fusion (rrf)
 stage   := name [ "(" value | key "=" value { "," key "=" value } ")" ]
 ```
 
 `+nr` binds to the encoder before it; fusion is left-associative; rerankers come last and see the fused list. Names are
-case-insensitive on input. The canonical text names parameters only where they differ from their default, in
-declaration order, so that two texts of the same method have the same text, and so the same fingerprint.
+case-insensitive on input. The canonical text names only parameters that differ from their defaults, in declaration
+order, so that equal methods have equal texts and fingerprints.
 
 >>> spec = parse("ED(norm=channel)")
 >>> str(spec), parse(str(spec)) == spec
@@ -41,16 +41,16 @@ COMPOSED = {
     "flagship-window": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict",
     "flagship-pool": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict(pool=20)",
 }
-"""Whole methods by name, as canonical texts: our best without labels, what it was before, and that with the time before
-a window; with all labels and the time before, ordered by probability, with a list that follows the belief, the same by
-the small encoder, and with the window alone; with the labels of 20 candidates a query."""
+"""Named methods as canonical texts: the best without labels, its predecessor, and this with the time before a window;
+with all labels and the time before, ranked by probability, with a diversified list, with the small encoder, and without
+the time before; with the labels of 20 candidates per query."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PLAIN_VALUE = re.compile(r"[^\s,()|+='\"]+")
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One named component and the parameters that differ from its defaults."""
+    """A named component with the parameters that differ from their defaults."""
 
     name: str
     parameters: tuple[tuple[str, Value], ...] = ()
@@ -63,7 +63,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Leg:
-    """A retriever or encoder, and what is done to its embedding."""
+    """A retriever, or an encoder with its embedding transforms."""
 
     stage: Stage
     transforms: tuple[Stage, ...] = ()
@@ -74,7 +74,7 @@ class Leg:
 
 @dataclass(frozen=True)
 class MethodSpec:
-    """A whole method: legs, the fusion between them (one less than legs), and rerankers in order."""
+    """A method: legs, the fusions between them (one less than legs), and rerankers in order."""
 
     legs: tuple[Leg, ...]
     fusions: tuple[Stage, ...] = ()
@@ -87,7 +87,7 @@ class MethodSpec:
         return "+".join([text, *map(str, self.rerankers)])
 
     def entries(self) -> list[Entry]:
-        """Registered entries of all stages, in reading order."""
+        """Registered entries of all stages, in order."""
         found = []
         for leg in self.legs:
             home = RETRIEVERS if leg.stage.name in RETRIEVERS else ENCODERS
@@ -96,12 +96,12 @@ class MethodSpec:
         return found + [RERANKERS.get(r.name) for r in self.rerankers]
 
     def fingerprint(self) -> str:
-        """Hash of the canonical text and of where each component comes from (package and version)."""
+        """Hash of the canonical text and of each component's origin (package and version)."""
         return digest(str(self), [entry.origin for entry in self.entries()])
 
     @property
     def title(self) -> str:
-        """Name in tables, as the paper writes its rows: `CHARM+NR|DTW-I+GPC`; composed methods have their own."""
+        """Name in tables, as in the paper: `CHARM+NR|DTW-I+GPC`; named methods use their name."""
         if named := composed_title(str(self)):
             return named
         titles = iter([entry.title for entry in self.entries()])
@@ -115,7 +115,7 @@ class MethodSpec:
 
 
 def composed_title(canonical: str) -> str:
-    """Name in tables of a composed method, by its canonical text; empty where it is none.
+    """Name in tables of a named method, by its canonical text; "" for any other.
 
     >>> composed_title(str(parse("ours-dtw"))), composed_title("sonde")
     ('Ours-dtw', '')
@@ -124,7 +124,7 @@ def composed_title(canonical: str) -> str:
 
 
 def parse(text: str) -> MethodSpec:
-    """Read a method text, or the name of a composed method; errors name the position or the nearest known names.
+    """Parse a method text or name; errors point at the position or list similar names.
 
     >>> str(parse("ours"))
     'sonde(size=small)|ws(alpha=0.7)|rocket+nr'
@@ -133,7 +133,7 @@ def parse(text: str) -> MethodSpec:
 
 
 def parse_dataset(text: str) -> Stage:
-    """Read a dataset with its parameters, written like a stage of a method.
+    """Parse a dataset with parameters, written like a stage of a method.
 
     >>> str(parse_dataset("sim_tanks(difficulty=2, seed=20050703)"))
     'sim_tanks(difficulty=2)'
@@ -145,8 +145,8 @@ def parse_dataset(text: str) -> Stage:
     return stage
 
 
-def build_source(text: str) -> Any:  # noqa: ANN401 - a readbench.benchmark.protocol.Source; this floor does not know it
-    """The data source that a text names, with its parameters."""
+def build_source(text: str) -> Any:  # noqa: ANN401 - a readbench.benchmark.protocol.Source, which engine cannot import
+    """Build the data source that a text names."""
     stage = parse_dataset(text)
     return SOURCES.get(stage.name).build(**dict(stage.parameters))
 
@@ -173,7 +173,7 @@ def split_specs(texts: Iterable[str]) -> list[str]:
 
 
 class _Reader:
-    """Recursive descent over one method text."""
+    """Recursive descent parser of one method text."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,11 +1,10 @@
-"""Where vectors are kept: in a folder by the content of their windows, or in one file for a large corpus.
+"""Stores of encoder vectors: a folder keyed by window content, or one file for a large corpus.
 
-Vectors that were computed once are never computed again. In a `VectorFolder` a vector is filed under the hash of its
-window (values, shape, channel names, and the context that its encoder may see) and its encoder's fingerprint, so that
-datasets and runs share it.
-`encode_missing` is the one loop that computes what a store does not hold.
+`VectorFolder` stores each vector under the hash of its window (values, shape, channel names, and the context that its
+encoder may see) and its encoder's fingerprint, so that datasets and runs share vectors and none is computed twice.
+`encode_missing` computes what a store lacks.
 
-`StoredVectors` serves a corpus that is too large for memory: one file, written block by block and used in place.
+`StoredVectors` holds the vectors of a corpus too large for memory: one file, written block by block and memory-mapped.
 """
 
 from __future__ import annotations
@@ -37,39 +36,35 @@ from readbench.engine.registry import ENCODERS
 from readbench.engine.windows import WindowSet
 
 BLOCK = 256
-"""Windows encoded, and saved, at a time."""
+"""Windows encoded and saved at a time."""
 Role = Literal["corpus", "queries"]
-"""Whether windows are what is searched or what is asked about."""
+"""Whether windows are searched or are queries."""
 
 
 class VectorStore(Protocol):
-    """Where vectors are kept, by encoder and window."""
+    """A store of vectors by encoder and window."""
 
     def keeps(self, encoder: Encoder, role: Role) -> bool:
-        """Whether the vectors of these windows are looked up and kept at all."""
+        """Whether vectors of these windows are stored."""
         ...
 
     def key_of(self, encoder: Encoder) -> str:
-        """What the vectors of a fitted encoder are filed under."""
+        """Key of a fitted encoder's vectors."""
         ...
 
     def read(self, encoder: str, digests: Sequence[str]) -> dict[str, Vectors]:
-        """The vectors that are known of these windows, under an encoder's key; nothing else is read."""
+        """Read the known vectors of these windows under an encoder's key."""
         ...
 
     def write(self, encoder: str, digests: Sequence[str], vectors: Vectors) -> None:
-        """Keep vectors (N, D)."""
+        """Store vectors (N, D)."""
         ...
 
 
 class VectorFolder:
-    """A folder of vectors: one file a block of new ones, written whole or not at all.
+    """A folder of vectors: one file per block, written atomically, so that a killed run keeps every finished block.
 
-    A killed run keeps every finished block. The files' digests are read once and when files are added; of their
-    vectors only those that are asked for.
-
-    Args:
-        root: cache root.
+    The digests of files are read once and when files are added; vectors are read on request.
     """
 
     def __init__(self, root: Path) -> None:
@@ -77,16 +72,16 @@ class VectorFolder:
         self._places: dict[Path, dict[str, tuple[Path, int]]] = {}
         self._seen: dict[Path, set[Path]] = {}
 
-    def keeps(self, encoder: Encoder, role: Role) -> bool:  # noqa: ARG002 - it keeps all
-        """Always: a fingerprint says what an encoder was fitted on, and a run asks the same queries again."""
+    def keeps(self, encoder: Encoder, role: Role) -> bool:  # noqa: ARG002 - it stores all
+        """Always True: fingerprints cover the fitted state, and runs repeat queries."""
         return True
 
     def key_of(self, encoder: Encoder) -> str:
-        """Its fingerprint and that of its code: an edited encoder never finds the vectors that it gave before."""
+        """Fingerprint of the encoder and hash of its code: an edited encoder gets other vectors."""
         return f"{encoder.fingerprint()}-{type(encoder).__name__}-{code_key(type(encoder))}"
 
     def read(self, encoder: str, digests: Sequence[str]) -> dict[str, Vectors]:
-        """Known vectors of these windows."""
+        """Read the known vectors of these windows."""
         places = self._index(self.root / encoder)
         wanted: dict[Path, list[tuple[str, int]]] = {}
         for digest in dict.fromkeys(digests):
@@ -98,7 +93,7 @@ class VectorFolder:
             try:
                 with path.open("rb") as file, np.load(file) as stored:
                     vectors = stored["vectors"]
-            except UNREADABLE:  # damaged, or removed meanwhile: they are computed again
+            except UNREADABLE:  # damaged, or removed meanwhile: computed again
                 self._forget(self.root / encoder, path)
                 continue
             mark_used(path)
@@ -106,7 +101,7 @@ class VectorFolder:
         return known
 
     def write(self, encoder: str, digests: Sequence[str], vectors: Vectors) -> None:
-        """Keep a block."""
+        """Store a block."""
         raw = [bytes.fromhex(digest) for digest in digests]
         name = hashlib.blake2b(b"".join(raw), digest_size=12).hexdigest()
         table = np.frombuffer(b"".join(raw), np.uint8).reshape(len(raw), -1)
@@ -114,13 +109,13 @@ class VectorFolder:
             np.savez(file, digests=table, vectors=np.asarray(vectors, np.float32))
 
     def _index(self, folder: Path) -> dict[str, tuple[Path, int]]:
-        """Where each vector of a folder is; files that came since the last look are added."""
+        """File and row of each vector in a folder; adds new files."""
         places, seen = self._places.setdefault(folder, {}), self._seen.setdefault(folder, set())
         for path in sorted(set(folder.glob("*.npz")) - seen):
             try:
                 with path.open("rb") as file, np.load(file) as stored:
                     digests = stored["digests"]
-            except UNREADABLE:  # the block is computed again, and written over it or beside it
+            except UNREADABLE:  # computed and written again
                 path.unlink(missing_ok=True)
                 continue
             places |= {digest.tobytes().hex(): (path, row) for row, digest in enumerate(digests)}
@@ -128,7 +123,7 @@ class VectorFolder:
         return places
 
     def _forget(self, folder: Path, path: Path) -> None:
-        """Lose a file that cannot be read, and what was known to be in it."""
+        """Remove an unreadable file and its entries."""
         path.unlink(missing_ok=True)
         self._seen[folder].discard(path)
         self._places[folder] = {key: place for key, place in self._places[folder].items() if place[0] != path}
@@ -143,14 +138,14 @@ def encode_missing(
     what: str = "encoding",
     block: int = BLOCK,
 ) -> Vectors:
-    """(N, D) vectors of windows: known ones are read, the others computed and filed block by block.
+    """(N, D) vectors of windows: known ones are read, the others are computed and stored block by block.
 
     Args:
-        store: where vectors are kept.
+        store: the store.
         encoder: fitted.
         windows: N windows.
-        progress: told before the first block that must be computed, and after each.
-        what: what it is told is done.
+        progress: called before the first block to compute and after each.
+        what: name of the work in progress reports.
         block: windows encoded at a time.
     """
     if not len(windows):
@@ -161,9 +156,9 @@ def encode_missing(
     for start, some in zip(range(0, len(missing), block), blocks_of(missing, block), strict=True):
         progress(what, len(windows) - len(missing) + start, len(windows))
         vectors = encoder.encode(windows[some])
-        own = [digests[i] for i in some]
-        store.write(key, own, vectors)
-        known |= dict(zip(own, vectors, strict=True))
+        found = [digests[i] for i in some]
+        store.write(key, found, vectors)
+        known |= dict(zip(found, vectors, strict=True))
     if missing:
         progress(what, len(windows), len(windows))
     return np.stack([known[digest] for digest in digests])
@@ -171,9 +166,9 @@ def encode_missing(
 
 @cache
 def code_key(encoder: type) -> str:
-    """Hash of the code of an encoder and of the packages that compute in it, which what it leaves on disk is kept by.
+    """Hash of an encoder's code and of the packages it computes with, for keys of stored vectors.
 
-    A GPU gives the same vectors up to rounding, so the code for it does not count.
+    GPU code does not count: its vectors are equal up to rounding.
     """
     code = trace_code((encoder,), ("*_cuda", "readbench.engine.encoders.sonde_network", "readbench.engine.registry"))
     entry = ENCODERS.entry_of(encoder)
@@ -183,7 +178,7 @@ def code_key(encoder: type) -> str:
 
 
 def missing_places(digests: Sequence[str], known: dict[str, Vectors] | set[str]) -> list[int]:
-    """Places of the windows that have no vector yet, one for windows that are the same.
+    """Positions of windows without a vector, one per distinct window.
 
     >>> missing_places(["a", "b", "b", "c"], {"a"})
     [2, 3]
@@ -192,13 +187,13 @@ def missing_places(digests: Sequence[str], known: dict[str, Vectors] | set[str])
 
 
 def blocks_of(places: list[int], size: int) -> Iterator[list[int]]:
-    """Consecutive pieces of at most `size` places."""
+    """Consecutive blocks of at most `size` positions."""
     return (places[start : start + size] for start in range(0, len(places), size))
 
 
 def window_digests(windows: WindowSet) -> list[str]:
-    """Hash of values, shape, channel names and context of each window: what an encoder can see of it."""
-    names = [repr(own).encode() for own in windows.channel_sets]
+    """Hash of values, shape, channel names and context of each window: all that an encoder can see."""
+    names = [repr(channels).encode() for channels in windows.channel_sets]
     digests = []
     for i in range(len(windows)):
         digest = hashlib.blake2b(names[windows.channel_set[i]], digest_size=16)
@@ -209,26 +204,26 @@ def window_digests(windows: WindowSet) -> list[str]:
 
 
 STORED_BLOCK = 2048
-"""Windows encoded, and saved, at a time."""
-AHEAD = 2
-"""Blocks that wait for each process."""
+"""Windows encoded and saved at a time."""
+QUEUED_BLOCKS = 2
+"""Blocks queued per process."""
 Represent = Callable[[WindowSet], Vectors]
 """(B, D) vectors of B windows."""
 
 
 @dataclass(eq=False)
 class StoredVectors:
-    """A folder for the vectors of one corpus; an interrupted writer goes on where it was.
+    """Vectors of one corpus in a folder; an interrupted writer continues.
 
     Args:
-        folder: where they are; its own, removed by `clear`.
-        key: what the vectors depend on. Vectors that were stored under another are made again.
-        jobs: processes that encode side by side; with more than one, the encoder must survive pickling.
-        progress: told after each block.
+        folder: folder of the vectors, removed by `clear`.
+        key: hash of all that the vectors depend on; vectors with another key are computed again.
+        jobs: encoding processes; with more than one, the encoder must be picklable.
+        progress: called after each block.
 
     Attributes:
-        seconds: time spent on the vectors, interrupted runs included.
-        earlier: the part of it that interrupted runs spent.
+        seconds: time spent on the vectors, including interrupted runs.
+        earlier: the part of it from interrupted runs.
 
     >>> import tempfile
     >>> windows = WindowSet.from_arrays(np.arange(6.0).reshape(3, 1, 2))
@@ -245,7 +240,7 @@ class StoredVectors:
     earlier: float = 0.0
 
     def fill(self, windows: WindowSet, represent: Represent) -> Vectors:
-        """(N, D) vectors of all windows, memory-mapped; those that are stored already are kept."""
+        """(N, D) vectors of all windows, memory-mapped; computes those that are missing."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with exclusive(self.folder / "vectors.lock"):
             known, self.earlier = self._journal(len(windows))
@@ -261,7 +256,7 @@ class StoredVectors:
         return self._file.stat().st_size if self._file.exists() else 0
 
     def clear(self) -> None:
-        """Remove the vectors."""
+        """Remove the vectors and their folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
@@ -269,7 +264,7 @@ class StoredVectors:
         return self.folder / "vectors.npy"
 
     def _journal(self, count: int) -> tuple[int, float]:
-        """Windows that have their vectors, and the seconds it took; nothing where those are of something else."""
+        """Number of stored vectors and the seconds spent on them; zeros if they have another key or count."""
         try:
             state = json.loads((self.folder / "journal.json").read_text())
             shape = np.load(self._file, mmap_mode="r").shape
@@ -283,7 +278,7 @@ class StoredVectors:
         return done
 
     def _begin(self, windows: WindowSet, represent: Represent) -> int:
-        """Make the file, as wide as the vectors of the first block are."""
+        """Create the file, with the width of the first block's vectors."""
         (self.folder / "journal.json").unlink(missing_ok=True)
         began = time.perf_counter()
         first = represent(windows[:STORED_BLOCK])
@@ -295,7 +290,7 @@ class StoredVectors:
         return self._note(len(first))
 
     def _rest(self, windows: WindowSet, represent: Represent, first: int) -> Iterator[int]:
-        """Store what is left; gives how far it has come."""
+        """Store the missing vectors; yield the number stored so far."""
         starts = range(first, len(windows), STORED_BLOCK)
         began = time.perf_counter()
         for done in self._stored(windows, represent, starts):
@@ -315,14 +310,14 @@ class StoredVectors:
             for start in starts:
                 block = windows[start : start + STORED_BLOCK].compact()
                 running.append(pool.submit(_store, self._file, start, represent, block))
-                if len(running) >= AHEAD * self.jobs:
+                if len(running) >= QUEUED_BLOCKS * self.jobs:
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()
 
 
 def _prepare(threads: int) -> None:
-    """In a new process: its share of the threads, one for each product of matrices."""
+    """Set up a new process: its share of the threads, and one thread for matrix products."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
 
     end_with_parent()
@@ -331,7 +326,7 @@ def _prepare(threads: int) -> None:
 
 
 def _store(file: Path, start: int, represent: Represent, windows: WindowSet) -> int:
-    """Encode a block into its place; returns where it ends."""
+    """Encode a block into the file; return where it ends."""
     vectors = np.load(file, mmap_mode="r+")
     vectors[start : start + len(windows)] = represent(windows)
     vectors.flush()

@@ -1,16 +1,16 @@
-"""WindowSets on disk: a folder of Arrow files, memory-mapped on reading, and a small JSON beside them.
+"""WindowSets on disk: a folder of memory-mapped Arrow files and a small JSON file.
 
 ```
 part-00000.arrow   one row per window: values (C * T floats, channel after channel), length, channel_set, label, id,
 ...                group, asset, time, span; uncompressed Arrow IPC, so that values are used in place
-context-00000.arrow   one row per window of the part, where windows bring context: before (a row of the next file, or
-...                   -1), rate, units (an entry of `unit_sets`, or -1), facts (in the order of `fact_names`)
+context-00000.arrow   one row per window of the part, if any has context: before (a row of the next file, or -1),
+                   rate, units (an entry of `unit_sets`, or -1), facts (in the order of `fact_names`)
 before-00000.arrow    one row per distinct `before`: values (C * T_b floats) and length
 windows.json       format version, class names, channel names, units, names of facts, number of windows and parts
 ```
 
-Writing streams: memory holds one part. The folder appears under its name only when it is complete; until then it grows
-beside it as `NAME.partial`, with a journal from which an interrupted writer goes on.
+Writing streams: memory holds one part. The folder appears under its name only when it is complete; until then it is
+`NAME.partial`, with a journal from which an interrupted writer continues.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORMAT = 2
 READABLE = (1, FORMAT)
 """Format 1 has no context."""
 PART_BYTES = 64 * 2**20
-"""Values collected in memory before a part is written."""
+"""Bytes of values collected in memory before a part is written."""
 _SCHEMA = pa.schema(
     [
         ("values", pa.large_list(pa.float32())),
@@ -57,11 +57,11 @@ _BEFORES = pa.schema([("values", pa.large_list(pa.float32())), ("length", pa.int
 
 
 class WindowWriter:
-    """Stream windows into a folder; nothing is visible at `folder` until the writer closes without error.
+    """Writes windows to a folder as a stream; `folder` appears only when the writer closes without error.
 
-    `mark` is the caller's position in its own input, stored with every part. After a kill or Ctrl-C, a writer for the
-    same folder opens with the last stored mark, and the caller goes on from there. Any other error clears the work.
-    One writer per folder at a time: the caller sees to that.
+    `mark` is the caller's position in its input and is stored with every part. After a kill or Ctrl-C, a new writer for
+    the same folder opens with the last stored mark, from which the caller continues. Any other error removes the
+    partial folder. The caller makes sure that a folder has one writer at a time.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp()) / "set"
@@ -103,7 +103,7 @@ class WindowWriter:
             shutil.rmtree(self._partial, ignore_errors=True)
 
     def append(self, windows: WindowSet) -> None:
-        """Add windows at the end; they are written once enough have come together."""
+        """Add windows at the end; they are written in parts."""
         if windows.classes not in ((), self.classes):
             raise DataError(f"Windows with classes {windows.classes} do not belong in a file of {self.classes}.")
         if not len(windows):
@@ -114,14 +114,14 @@ class WindowWriter:
         self._pending_bytes += sum(before.nbytes for before in windows.context.befores) if windows.context else 0
 
     def checkpoint(self, mark: int) -> None:
-        """Say that all input up to `mark` is appended; a part is written when enough has come together."""
+        """Record that all input up to `mark` is appended; write a part if enough is pending."""
         self.mark = mark
         if self._pending_bytes >= PART_BYTES:
             self._flush()
             write_json(self._partial / "journal.json", self._state())
 
     def attach(self, name: str, content: object) -> None:
-        """Add a small JSON file to the folder; it appears together with the windows."""
+        """Add a small JSON file, which appears together with the windows."""
         write_json(self._partial / name, content)
 
     def _flush(self) -> None:
@@ -162,7 +162,7 @@ class WindowWriter:
         }
 
     def _resume(self) -> bool:
-        """Take up the journal of an interrupted writer, if there is one for the same classes and it left a mark."""
+        """Read the journal of an interrupted writer with the same classes, if it left a mark."""
         try:
             state = json.loads((self._partial / "journal.json").read_text())
         except (OSError, ValueError):
@@ -210,13 +210,13 @@ class WindowWriter:
 
 
 def save_windows(windows: WindowSet, folder: Path) -> None:
-    """Write a whole set at once."""
+    """Write a complete set."""
     with WindowWriter(folder, windows.classes) as writer:
         writer.append(windows)
 
 
 def load_windows(folder: Path) -> WindowSet:
-    """Open a folder written by `WindowWriter`; values stay on disk until they are touched."""
+    """Open a folder written by `WindowWriter`; values stay on disk until they are read."""
     folder = Path(folder)
     try:
         meta = json.loads((folder / "windows.json").read_text())
@@ -249,7 +249,7 @@ def load_windows(folder: Path) -> WindowSet:
 
 
 def part_name(number: int, kind: str = "part") -> str:
-    """File name of a part, or of what goes with it."""
+    """File name of a part, or of its context or time before."""
     return f"{kind}-{number:05d}.arrow"
 
 
@@ -269,7 +269,7 @@ def _before_batch(context: Context) -> pa.RecordBatch:
 
 
 def _read_context(folder: Path, part: int, windows: pa.RecordBatch, meta: dict[str, Any]) -> Context | None:
-    """The context of a part, used in place; None where it has none."""
+    """The context of a part, memory-mapped; None if it has none."""
     path = folder / part_name(part, "context")
     if not path.exists():
         return None
@@ -280,8 +280,8 @@ def _read_context(folder: Path, part: int, windows: pa.RecordBatch, meta: dict[s
     lengths = matrices.column(1).to_numpy()
     names = tuple(meta["fact_names"])
     facts = np.full((len(windows), len(names)), np.nan)
-    for row, own in enumerate(rows.column(3).to_pylist()):
-        facts[row, : len(own)] = own
+    for row, given in enumerate(rows.column(3).to_pylist()):
+        facts[row, : len(given)] = given
     return Context(
         befores=tuple(
             flat[start:stop].reshape(-1, length)

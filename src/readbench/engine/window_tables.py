@@ -1,31 +1,31 @@
-"""From users' tables to windows and back.
+"""Convert users' tables to windows and back.
 
-`series_of` takes a table and the roles of its columns (`Roles`) apart into series: the rows of one case together, in
-order of time, from the step on where the fault began; `window_set` makes a window of each.
+`series_of` splits a table by the roles of its columns (`Roles`) into series: the rows of one case in order of time,
+from the onset of the fault on. `window_set` makes a window of each.
 
-`read_windows` and `write_windows` serve windows that are already cut, many in one file: a row of a Parquet file each,
-or arrays of an NPZ archive.
+`read_windows` and `write_windows` handle files of windows that are already cut: rows of a Parquet file, or arrays of
+an NPZ archive.
 
 ```
 Parquet column    NPZ array           meaning
 values            values (N, C, T)    readings; in Parquet a list of C * T numbers, channel after channel
 channels          channels (C,)       names of the channels; in Parquet a list per row
 length            length (N,)         timesteps T of a window; in NPZ the steps after it are padding
-label             label (N,)          fault, or the name of normal operation; empty where nobody knows
+label             label (N,)          fault, or the name of normal operation; empty if unknown
 id or _id         id (N,)             unique name; default the number of the row
-group             group (N,)          what must not straddle a split; default the id
+group             group (N,)          unit of splits, never divided; default the id
 asset             asset (N,)          machine, well, patient ...
 time              time (N,)           seconds
 span_start, span_stop   (N,)          first and one past the last faulty step
-before            before (N, C, T_b)  the time before a window, laid out as `values`; null or empty where there is none
-before_length     before_length (N,)  its timesteps; 0 where there is none
+before            before (N, C, T_b)  the time before a window, laid out as `values`; null or empty if unknown
+before_length     before_length (N,)  its timesteps; 0 if unknown
 rate              rate (N,) or ()     samples a second
 units             units (C,)          of the channels; in Parquet a list per row
-fact.NAME         fact.NAME (N,)      a number that is known beforehand, such as fact.speed
+fact.NAME         fact.NAME (N,)      a known number, such as fact.speed
 ```
 
-Only `values` and, in Parquet, `channels` must be there. Other columns are left alone. The last five are the windows'
-context (`readbench.engine.context`); they are written where windows bring any.
+Only `values` and, in Parquet, `channels` are required. Other columns are ignored. The last five are the windows'
+context (`readbench.engine.context`); they are written if any window has one.
 """
 
 from __future__ import annotations
@@ -53,27 +53,27 @@ from readbench.errors import DataError, UsageError
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column means what; "" where a table has none.
+    """Roles of the columns of a table; "" if there is no such column.
 
-    A wide table has a row per time and a column per channel. A long one has a row per reading: `channel` names the
-    column with the channel's name, `value` the one with the reading.
+    A wide table has a row per time and a column per channel. A long one has a row per reading: `channel` is the column
+    with the channel's name, `value` the one with the reading.
 
     Args:
-        time: seconds (or `time_unit`), or dates; rows are put in this order. Without it they are in order already;
-            `readbench.engine.signal_tables` looks for it first, unless it is "-".
-        label: fault at each row; empty where nobody knows.
-        group: what must not straddle a split (run, incident ...); default the case.
+        time: seconds (or `time_unit`), or dates; sorts the rows. Without it rows are in order;
+            `readbench.engine.signal_tables` looks for one first, unless it is "-".
+        label: fault at each row; empty if unknown.
+        group: unit of splits (run, incident ...), never divided; default the case.
         asset: machine, well, patient ...
-        case: whose rows make one series; default the group; without both, the whole table is one.
-        channels: channels to read; default all columns with numbers that have no other role, or all of a long table.
-        channel: of a long table, the column that names the channel.
+        case: the rows of one series; default the group; without both, the whole table is one series.
+        channels: channels to read; default all numeric columns without another role, or all of a long table.
+        channel: of a long table, the column with the channel's name.
         value: of a long table, the column with the reading.
-        time_unit: of times that are numbers; `auto` goes by the header and by their size.
-        onset: where the fault began. Either rows are marked from there on (true, 1 or any text; the first mark counts),
-            or all rows of a case have its time. The rows before it are the time before the window.
-        facts: columns with numbers that are known beforehand, one number a case.
-        rate: samples a second; default by the median step, where there are times.
-        units: pairs of a channel and its unit; default the unit in the channel's name, as in `flow [m3/h]`.
+        time_unit: of numeric times; `auto` decides by header and size.
+        onset: start of the fault: either a mark on rows from there on (true, 1 or any text; the first mark counts), or
+            its time in all rows of a case. Earlier rows are the time before the window.
+        facts: columns of known numbers, one number per case.
+        rate: samples per second; default from the median step, if there are times.
+        units: pairs of channel and unit; default the unit in the channel's name, as in `flow [m3/h]`.
         zone: of dates that name none: UTC, an offset such as +01:00, or a region such as Europe/Berlin.
     """
 
@@ -104,12 +104,12 @@ class Roles:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Columns that have a role of their own."""
+        """Columns with a role other than channel."""
         roles = (self.time, self.label, self.group, self.asset, self.case, self.channel, self.value, self.onset)
         return (*filter(None, roles), *self.facts)
 
     def unit_of(self, channel: str) -> str:
-        """Unit of a channel as it was given, or as it stands in square brackets behind the name; else empty.
+        """Given unit of a channel, or the one in square brackets after its name; "" if none.
 
         >>> Roles(units=(("flow", "m3/h"),)).unit_of("flow"), Roles().unit_of("heat [K]"), Roles().unit_of("pump (A)")
         ('m3/h', 'K', '')
@@ -120,23 +120,23 @@ class Roles:
 
 @dataclass(frozen=True, eq=False)
 class TableSeries:
-    """One case as it was measured.
+    """Readings of one case.
 
     Args:
-        id: its name in the table, or the table's.
-        values: (C, T) readings from the onset on, NaN where there is none.
+        id: name of the case in the table, or of the table.
+        values: (C, T) readings from the onset on, NaN for gaps.
         channels: C names.
-        labels: (T,) index into `names` at each step, -1 where unlabelled.
-        names: the label texts of the whole table.
-        group: what must not straddle a split.
-        asset: "" where unknown.
-        start: time of the first step in seconds, NaN where unknown.
-        step: median seconds between steps; 1 where unknown.
-        stop: time of the last step in seconds, NaN where unknown.
-        before: (C, T_b) readings before the onset, NaN where there is none; None without an onset.
-        rate: samples a second, NaN where unknown.
-        units: of the channels, "" where unknown.
-        facts: numbers that are known beforehand, by name.
+        labels: (T,) index into `names` at each step, -1 if unlabelled.
+        names: label texts of the whole table.
+        group: unit of splits, never divided.
+        asset: "" if unknown.
+        start: time of the first step in seconds, NaN if unknown.
+        step: median seconds between steps; 1 if unknown.
+        stop: time of the last step in seconds, NaN if unknown.
+        before: (C, T_b) readings before the onset, NaN for gaps; None without an onset.
+        rate: samples per second, NaN if unknown.
+        units: of the channels, "" if unknown.
+        facts: known numbers, by name.
     """
 
     id: str
@@ -156,7 +156,7 @@ class TableSeries:
 
     @property
     def label(self) -> str:
-        """The one label of all its steps; "" where it has none."""
+        """The label shared by all its steps; "" if unlabelled."""
         found = np.unique(self.labels)
         if len(found) != 1:
             raise DataError(f"Case {self.id}: {len(found)} labels in one case. Give a case for each, or cut it first.")
@@ -164,13 +164,13 @@ class TableSeries:
 
 
 def series_of(table: Table, roles: Roles, onset: float = float("nan")) -> list[TableSeries]:
-    r"""The cases of a table.
+    r"""Split a table into cases.
 
     Args:
-        table: to be taken apart.
-        roles: which column means what.
-        onset: when the fault began in every case, in seconds, or without times as a number of rows; for tables without
-            a column for it.
+        table: the table.
+        roles: roles of its columns.
+        onset: time of the fault's onset in every case, in seconds, or a number of rows without times; for tables
+            without a column for it.
 
     >>> from readbench.common.tables import read_table
     >>> table = read_table(("a.csv", b"t,run,speed,fault\n1,A,7,leak\n0,A,5,leak\n0,B,6,\n"))
@@ -185,7 +185,7 @@ def window_set(series: Sequence[TableSeries], *, normal: str = "normal") -> Wind
     faults = sorted({s.label for s in series} - {"", normal})
     classes = (normal, *faults)
     codes = {"": UNLABELLED} | {name: code for code, name in enumerate(classes)}
-    with np.errstate(over="ignore"):  # what single precision cannot hold is no reading, as infinity is none
+    with np.errstate(over="ignore"):  # numbers beyond single precision become gaps
         return WindowSet.from_arrays(
             [s.values for s in series],
             channels=[s.channels for s in series],
@@ -206,7 +206,7 @@ def window_set(series: Sequence[TableSeries], *, normal: str = "normal") -> Wind
 
 
 class _Cases:
-    """One table being taken apart; `order` (rows,) sorts rows by case, then time, and `bounds` cuts it into cases."""
+    """Splits a table; `order` (rows,) sorts rows by case, then time, and `bounds` delimits the cases."""
 
     def __init__(self, table: Table, roles: Roles, onset: float) -> None:
         self.table, self.roles = table, roles
@@ -229,7 +229,7 @@ class _Cases:
         blocks = self._long() if self.roles.channel else self._wide()
         for number, (rows, values, channels) in enumerate(blocks):
             name, times = self.ids[number], self.times[rows]
-            onset = int(np.argmax(self.begun[rows]))  # 0 where it never begins: the whole case is the window then
+            onset = int(np.argmax(self.begun[rows]))  # 0 without an onset: the window is the whole case
             step = float(np.median(np.diff(times))) if self.roles.time and len(times) > 1 else np.nan
             yield TableSeries(
                 id=name,
@@ -243,13 +243,13 @@ class _Cases:
                 step=1.0 if np.isnan(step) else step,
                 stop=float(times[-1]),
                 before=values[:, :onset] if onset else None,
-                rate=self.roles.rate or float(f"{1 / step:.6g}"),  # more digits are rounding of the times
+                rate=self.roles.rate or float(f"{1 / step:.6g}"),  # further digits are rounding of the times
                 units=tuple(map(self.roles.unit_of, channels)),
                 facts={fact: self._same_number(column, rows, fact) for fact, column in self.facts.items()},
             )
 
     def _wide(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], tuple[str, ...]]]:
-        """Of each case its rows in order, its readings (C, T) and the channels."""
+        """Yield rows in order, readings (C, T) and channels of each case."""
         table, roles = self.table, self.roles
         channels = roles.channels or tuple(name for name in table.numeric if name not in roles.named)
         if not channels:
@@ -262,7 +262,7 @@ class _Cases:
             yield rows, np.stack([column[rows] for column in columns]), channels
 
     def _long(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], tuple[str, ...]]]:
-        """The same of a table with a row per reading; of the rows of one time the first stands for all."""
+        """Yield the same for a table with a row per reading; the first row of each time stands for all."""
         codes, found = self.table.codes(self.roles.channel)
         self._check(codes < 0, f"no channel in column {self.roles.channel!r}")
         channels = self.roles.channels or found
@@ -291,7 +291,7 @@ class _Cases:
         return codes, names
 
     def _begun(self, codes: NDArray[np.int32], onset: float) -> NDArray[np.bool_]:
-        """(rows,) at which rows the fault had begun."""
+        """(rows,) True from the onset of the fault on."""
         table, roles = self.table, self.roles
         if roles.onset and (marks := table.marks(roles.onset)) is not None:
             return marks
@@ -313,7 +313,7 @@ class _Cases:
         return begun
 
     def _places(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """(rows,) the number of each row in its case, from 0."""
+        """(rows,) position of each row in its case, from 0."""
         places = np.empty(self.table.rows)
         places[self.order] = np.arange(self.table.rows) - self.bounds[codes[self.order]]
         return places
@@ -343,7 +343,7 @@ class _Cases:
 
 
 def _repeated(cells: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Which entries stand there for the second time or more."""
+    """Mask of entries that occurred before."""
     _, first = np.unique(cells, return_index=True)
     again = np.ones(len(cells), bool)
     again[first] = False
@@ -351,14 +351,14 @@ def _repeated(cells: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 ROW_GROUP = 256
-"""Windows written together."""
-FACT = "fact."
-"""What the names of columns with facts begin with."""
+"""Windows per Parquet row group."""
+FACT_PREFIX = "fact."
+"""Prefix of fact columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """`windows` of a file, and `table` with a row for each and all flat columns."""
+    """Windows of a file, and a table of its flat columns with a row per window."""
 
     windows: WindowSet
     table: Table
@@ -367,15 +367,14 @@ class Packed:
 def read_windows(
     given: Given, *, part: str = "", normal: str = "normal", classes: Sequence[str] = (), limits: Limits | None = None
 ) -> WindowSet:
-    """The windows of a Parquet or NPZ file in the layout above.
+    """Read the windows of a Parquet or NPZ file in the layout of this module.
 
     Args:
         given: path, or name and content.
-        part: what the names of the arrays of this set begin with in an archive of several (`corpus_`), and ids that
-            are only numbers.
-        normal: the label of normal operation.
-        classes: class names, normal first, where they are known; default `normal` and the labels in the file, sorted.
-        limits: most bytes, rows and columns.
+        part: prefix of the arrays of this set in an archive of several (`corpus_`), and of ids made from row numbers.
+        normal: label of normal operation.
+        classes: class names, normal first, if known; default `normal` and the sorted labels of the file.
+        limits: maximum bytes, rows and columns.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -390,7 +389,7 @@ def read_windows(
 def read_packed(
     given: Given, *, part: str = "", normal: str = "normal", classes: Sequence[str] = (), limits: Limits | None = None
 ) -> Packed:
-    """The same, with the flat columns beside the windows."""
+    """Read windows and the flat columns beside them."""
     limits = limits or Limits()
     name, file = open_given(given, limits)
     ending = PurePath(name).suffix.lower()
@@ -405,9 +404,9 @@ def read_packed(
 def write_windows(
     windows: WindowSet, path: Path, *, about: Mapping[str, str] | None = None, **columns: pa.Array
 ) -> None:
-    """Write a Parquet file in the layout above, with further columns (N,) beside; whole, or not at all.
+    """Write a Parquet file in the layout of this module, with further columns (N,), atomically.
 
-    `about` is told of the file as a whole, in its metadata.
+    `about` is stored as metadata of the file.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "w.parquet"
@@ -429,7 +428,7 @@ def write_windows(
 
 
 def _schema(context: Context | None, columns: dict[str, pa.Array]) -> pa.Schema:
-    """Of all rows: the columns of the context are there where the set has one, also in a block that lacks it."""
+    """Schema of all rows; has context columns if the set has a context, even if a block lacks it."""
     return pa.schema(
         [
             ("_id", pa.string()),
@@ -454,17 +453,17 @@ def _context_fields(context: Context) -> list[tuple[str, pa.DataType]]:
         ("before_length", pa.int32()),
         ("rate", pa.float64()),
         ("units", pa.list_(pa.string())),
-        *((FACT + name, pa.float64()) for name in context.fact_names),
+        *((FACT_PREFIX + name, pa.float64()) for name in context.fact_names),
     ]
 
 
 def _columns(windows: WindowSet) -> list[pa.Array]:
-    own = windows.compact()
-    ends = np.append(own.offset, own.chunks[0].size)
+    copied = windows.compact()
+    ends = np.append(copied.offset, copied.chunks[0].size)
     labels = [windows.classes[label] if label != UNLABELLED else None for label in windows.labels]
     return [
         pa.array(windows.ids.tolist(), pa.string()),
-        pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(own.chunks[0])),
+        pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(copied.chunks[0])),
         pa.array([windows.channels(i) for i in range(len(windows))], pa.list_(pa.string())),
         pa.array(windows.lengths, pa.int32()),
         pa.array(labels, pa.string()),
@@ -490,7 +489,7 @@ def _context_columns(context: Context) -> list[pa.Array]:
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """The values of all windows and where each has its own, as in `WindowSet`."""
+    """Values of all windows and their offsets, as in `WindowSet`."""
 
     flat: NDArray[np.float32]
     offset: NDArray[np.int64]
@@ -508,12 +507,12 @@ class _Rows:
     def packed(self, normal: str, classes: Sequence[str]) -> Packed:
         values, channels = self._lists("values"), self._lists("channels")
         offsets = values.offsets.to_numpy().astype(np.int64)
-        names = [tuple(own) for own in channels.to_pylist()]
+        names = [tuple(row) for row in channels.to_pylist()]
         sets = tuple(dict.fromkeys(names))
-        position = {own: i for i, own in enumerate(sets)}
+        position = {channel_set: i for i, channel_set in enumerate(sets)}
         flat = [field.name for field in self.data.schema if not pa.types.is_nested(field.type)]
         table = Table(self.name, self.data.select(flat))
-        counts = np.array([len(own) for own in names], np.int64)
+        counts = np.array([len(row) for row in names], np.int64)
         lengths = self._lengths(table, np.diff(offsets), counts)
         if wrong := next((o for o in sets if len(set(o)) != len(o) or not all(isinstance(c, str) for c in o)), None):
             raise DataError(f"{self.name}: the channels of a window need distinct names. Got {wrong}.")
@@ -521,7 +520,7 @@ class _Rows:
             flat=self._floats(values.values, "values"),
             offset=offsets[:-1],
             lengths=lengths,
-            channel_set=np.array([position[own] for own in names], np.int32),
+            channel_set=np.array([position[row] for row in names], np.int32),
             channel_sets=sets,
         )
         windows = _windows(table, laid, _ids(table, self.part), _vocabulary(table, normal, classes))
@@ -529,7 +528,7 @@ class _Rows:
         return Packed(windows.with_context(context), table)
 
     def _befores(self, table: Table, windows: WindowSet) -> Iterator[Matrix | None]:
-        """The time before each window, checked; none where there is no such column."""
+        """Yield the checked time before each window; nothing without such a column."""
         if "before" not in self.data.column_names:
             return
         lengths = table.numbers("before_length") if "before_length" in table.columns else np.full(table.rows, np.nan)
@@ -561,11 +560,11 @@ class _Rows:
         found = self.data["units"]
         if not _is_list(found.type) or not pa.types.is_string(found.type.value_type):
             raise DataError(f"{self.name}: column 'units' must hold a list of texts in a row, or null.")
-        units = [tuple(unit or "" for unit in own or ()) for own in found.to_pylist()]
-        for row, (own, channels) in enumerate(zip(units, names, strict=True)):
-            if own and len(own) != len(channels):
+        units = [tuple(unit or "" for unit in listed or ()) for listed in found.to_pylist()]
+        for row, (given, channels) in enumerate(zip(units, names, strict=True)):
+            if given and len(given) != len(channels):
                 raise DataError(
-                    f"{self.name}, row {row + 1}: {len(own)} units for {len(channels)} channels. Give one each, or "
+                    f"{self.name}, row {row + 1}: {len(given)} units for {len(channels)} channels. Give one each, or "
                     "null."
                 )
         return units
@@ -618,7 +617,7 @@ class _Arrays:
         lengths = table.numbers("length") if "length" in table.columns else np.full(n, steps)
         if not ((lengths >= 1) & (lengths <= steps) & (lengths == np.floor(lengths))).all():
             raise DataError(f"{self.name}: 'length' must be whole numbers from 1 to {steps}.")
-        flat = [own[:, : int(length)].ravel() for own, length in zip(values, lengths, strict=True)]
+        flat = [window[:, : int(length)].ravel() for window, length in zip(values, lengths, strict=True)]
         laid = _Values(
             flat=np.concatenate(flat).astype(np.float32),
             offset=np.concatenate([[0], np.cumsum(lengths * count)[:-1]]).astype(np.int64),
@@ -652,9 +651,9 @@ class _Arrays:
         lengths = table.numbers("before_length") if "before_length" in table.columns else np.full(table.rows, steps)
         if not ((lengths >= 0) & (lengths <= steps) & (lengths == np.floor(lengths))).all():
             raise DataError(f"{self.name}: 'before_length' must be whole numbers from 0 to {steps}.")
-        for row, (own, length) in enumerate(zip(before, lengths.astype(int).tolist(), strict=True)):
+        for row, (matrix, length) in enumerate(zip(before, lengths.astype(int).tolist(), strict=True)):
             where = f"window {row} of {self.name}"
-            yield check_before(own[:, :length], windows.channels(row), where) if length else None
+            yield check_before(matrix[:, :length], windows.channels(row), where) if length else None
 
     def _unit_rows(self, n: int, count: int) -> list[tuple[str, ...]] | None:
         if self.units is None:
@@ -687,12 +686,12 @@ def _is_list(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
 
 
 def _three_axes(values: NDArray[Any]) -> NDArray[Any]:
-    """Values of one channel need no axis for it."""
+    """Add the axis of a single channel."""
     return values[:, None, :] if values.ndim == 2 else values
 
 
 def _share(befores: Iterable[Matrix | None]) -> list[Matrix | None]:
-    """The same matrices in memory of their own, equal ones as one array."""
+    """Copy matrices into new memory, equal ones only once."""
     kept: dict[tuple[tuple[int, ...], bytes], Matrix] = {}
     shared: list[Matrix | None] = []
     for before in befores:
@@ -708,8 +707,10 @@ def _share(befores: Iterable[Matrix | None]) -> list[Matrix | None]:
 
 
 def _context(table: Table, befores: list[Matrix | None], units: Sequence[Sequence[str]] | None) -> Context:
-    """What windows bring along; `befores` is empty where the file has none."""
-    facts = {name.removeprefix(FACT): table.numbers(name) for name in table.columns if name.startswith(FACT)}
+    """Context of the windows; `befores` is empty if the file has none."""
+    facts = {
+        name.removeprefix(FACT_PREFIX): table.numbers(name) for name in table.columns if name.startswith(FACT_PREFIX)
+    }
     rates = table.numbers("rate") if "rate" in table.columns else np.full(table.rows, np.nan)
     wrong = np.flatnonzero((rates <= 0) | np.isinf(rates))
     if wrong.size:
@@ -735,7 +736,7 @@ def _vocabulary(table: Table, normal: str, classes: Sequence[str]) -> tuple[str,
 def _windows(table: Table, values: _Values, ids: list[str], vocabulary: tuple[str, ...]) -> WindowSet:
     n = table.rows
     if len(set(ids)) != n or "" in ids:
-        raise DataError(f"{table.name}: every window needs an id of its own; some are empty or there twice.")
+        raise DataError(f"{table.name}: some ids are empty or repeated. Give every window a unique id.")
     groups = _texts(table, "group")
     return WindowSet(
         chunks=(values.flat,),
@@ -747,7 +748,7 @@ def _windows(table: Table, values: _Values, ids: list[str], vocabulary: tuple[st
         labels=_labels(table, vocabulary),
         classes=vocabulary,
         ids=strings(ids, n),
-        groups=strings([group or own for group, own in zip(groups, ids, strict=True)], n),
+        groups=strings([group or id_ for group, id_ in zip(groups, ids, strict=True)], n),
         assets=strings(_texts(table, "asset"), n),
         times=table.seconds("time") if "time" in table.columns else np.full(n, np.nan),
         spans=np.column_stack([_steps(table, "span_start"), _steps(table, "span_stop")]),
@@ -766,12 +767,12 @@ def _labels(table: Table, classes: tuple[str, ...]) -> NDArray[np.int32]:
     unknown = [name for name in names if name not in classes]
     if unknown:
         raise DataError(f"{table.name}: label {unknown[0]!r} is not one of the classes {', '.join(classes)[:300]}.")
-    places = np.array([*(classes.index(name) for name in names), UNLABELLED], np.int32)  # -1 picks the last
+    places = np.array([*(classes.index(name) for name in names), UNLABELLED], np.int32)  # code -1 is UNLABELLED
     return places[codes]
 
 
 def _texts(table: Table, column: str) -> list[str]:
-    """A column of texts, "" where there is none."""
+    """A column of texts, "" if missing."""
     if column not in table.columns:
         return [""] * table.rows
     codes, names = table.codes(column)

@@ -1,10 +1,8 @@
-"""The one container of windows; its large arrays are memory-mapped.
+"""`Window` and `WindowSet`: the container of windows, ragged in length and channels; large arrays are memory-mapped.
 
-`Window` and `WindowSet`: a batch of windows, ragged in length and channels.
-
-A window is a float32 matrix of shape (C, T): channels first, so that each channel is contiguous. A set keeps all
-values in a few flat buffers (`chunks`) and only remembers where each window starts. Slicing, reordering and
-concatenating therefore never copy values, and a buffer may just as well be a memory-mapped file.
+A window is a float32 matrix of shape (C, T): channels first, so that each channel is contiguous. A set stores all
+values in a few flat buffers (`chunks`) and the start of each window. Slicing, reordering and concatenating therefore
+never copy values, and a buffer may be a memory-mapped file.
 """
 
 from __future__ import annotations
@@ -27,12 +25,12 @@ if TYPE_CHECKING:
     from readbench.engine.preparation import ChannelStats
 
 
-LEAST_MOVEMENT = 1e-12
-"""Share of its level by which a channel in double precision moves, if more than rounding moves it."""
+MIN_RELATIVE_MOVEMENT = 1e-12
+"""Smallest movement of a float64 channel above rounding, as a share of its level."""
 NORMAL = 0
 """Label of normal operation."""
 UNLABELLED = -1
-"""Label of a window nobody has resolved, or whose label is hidden."""
+"""Label of a window without a known label, or whose label is hidden."""
 
 Strings = NDArray[Any]
 """A column of variable-length strings (`numpy.dtypes.StringDType`)."""
@@ -42,7 +40,7 @@ D = TypeVar("D", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """One window: `values` (C, T) float32, what is known about it, and the context that it brings.
+    """One window: `values` (C, T) float32, metadata, and its context.
 
     >>> WindowSet.from_arrays(np.zeros((3, 2, 50)), channels=["flow", "level"])[0]
     Window('0', 2 channels x 50 steps, label -1; flow, level)
@@ -51,14 +49,14 @@ class Window:
         values: (C, T).
         channels: C names.
         label: class index; 0 is normal, -1 unlabelled.
-        group: what must not straddle a split.
-        asset: where it comes from; "" where unknown.
-        time: seconds; NaN where unknown.
-        id: its name.
-        before: (C, T_b) of the same asset in the time before; None where there is none.
-        rate: samples a second; NaN where unknown.
-        units: of the channels; empty where unknown.
-        facts: numbers that are known beforehand, by name.
+        group: unit of splits (run, recording, patient ...): a split never divides it.
+        asset: machine, well or patient it comes from; "" if unknown.
+        time: seconds; NaN if unknown.
+        id: unique name.
+        before: (C, T_b) readings of the same asset before the window; None if unknown.
+        rate: samples per second; NaN if unknown.
+        units: units of the channels; empty if unknown.
+        facts: known numbers by name, such as the shaft speed.
     """
 
     values: NDArray[np.float32]
@@ -93,13 +91,13 @@ class WindowSet:
         labels: (N,) class index; 0 is normal, -1 unlabelled.
         classes: class names, `classes[0]` is normal; empty where labels are hidden.
         ids: (N,) unique names.
-        groups: (N,) what must not straddle a split (run, recording, patient ...).
-        assets: (N,) the machine, well, patient a window comes from; "" where unknown.
-        times: (N,) seconds since the epoch or since the recording began; NaN where unknown.
-        spans: (N, 2) first and one past the last step of the fault inside the window; equal where there is none or
-            none is known.
-        stats: channel statistics that windows are scaled by, where a task fixes them (the clean corpus's).
-        context: what the windows bring along: the time before, rate, units and facts; None where they bring nothing.
+        groups: (N,) units of splits (run, recording, patient ...), which a split never divides.
+        assets: (N,) machine, well or patient that a window comes from; "" if unknown.
+        times: (N,) seconds since 1970 or since the start of the recording; NaN if unknown.
+        spans: (N, 2) first and one past the last step of the fault inside the window; equal if there is none or it is
+            unknown.
+        stats: channel statistics to scale windows by, if a task fixes them (those of the clean corpus).
+        context: time before, rate, units and facts of the windows; None if none has any.
 
     >>> ws = WindowSet.from_arrays([np.zeros((2, 5)), np.ones((1, 3))], channels=[("a", "b"), ("a",)])
     >>> len(ws), ws.lengths.tolist(), ws.channel_counts.tolist()
@@ -141,12 +139,12 @@ class WindowSet:
     ) -> WindowSet:
         """Copy matrices of shape (C, T) into one buffer.
 
-        Values become float32, which has 7 digits. Where a channel of a float64 array moves by less than these tell
-        apart, so that it would stand still, a warning names it: subtract its level first.
+        Values become float32, which has 7 digits. A warning names channels of wider arrays that move by less than these
+        digits resolve and become constant: subtract their level first.
 
         Args:
             values: N matrices (C, T), or one array (N, C, T).
-            channels: names for each window, or one tuple of names for all; default `ch0, ch1, ...`.
+            channels: names for each window, or one tuple for all; default `ch0, ch1, ...`.
             labels: (N,) class indices; default unlabelled.
             classes: class names, normal first.
             ids: unique names; default the position.
@@ -154,7 +152,7 @@ class WindowSet:
             assets: where each window comes from; default unknown.
             times: seconds; default unknown.
             spans: (N, 2) faulty steps; default unknown.
-            context: what the windows bring along; default nothing.
+            context: of the windows; default none.
         """
         arrays = [_matrix(v, i) for i, v in enumerate(values)]
         n = len(arrays)
@@ -182,12 +180,12 @@ class WindowSet:
 
     @classmethod
     def of(cls, windows: WindowsLike, like: WindowSet | None = None) -> WindowSet:
-        """What a caller gives as windows, as a set: a set, windows, an array (N, C, T) or (C, T), a list of (C, T).
+        """Convert to a set: a set, windows, an array (N, C, T) or (C, T), or a list of (C, T).
 
         Args:
-            windows: to be converted; a set is returned as it is.
-            like: windows that arrays are to be compared with. Where these all have the same channels, and an array as
-                many, its channels have their names.
+            windows: to convert; a set is returned unchanged.
+            like: windows to compare with. If all of them have the same channels and an array has as many, its channels
+                get their names.
 
         >>> len(WindowSet.of(np.zeros((3, 2, 8)))), len(WindowSet.of(np.zeros((2, 8))))
         (3, 1)
@@ -276,13 +274,13 @@ class WindowSet:
         return counts
 
     def blocks(self, size: int) -> Iterator[WindowSet]:
-        """The set in consecutive pieces of at most `size` windows, for work in bounded memory."""
+        """Consecutive subsets of at most `size` windows, for work in bounded memory."""
         return (self[start : start + size] for start in range(0, len(self), size))
 
     def compact(self) -> WindowSet:
-        """A copy that holds its own values and channel names, and nothing else of the set it came from.
+        """Copy the values, channel names and context of these windows alone.
 
-        Values that are many lie in a file without a name, memory-mapped: a corpus of any size is copied.
+        A large copy is a memory-mapped temporary file, so that a corpus of any size can be copied.
         """
         size = self.channel_counts.astype(np.int64) * self.lengths
         flat = allocate(int(size.sum()))
@@ -301,13 +299,13 @@ class WindowSet:
         )
 
     def anonymous(self, *, in_place: bool = False) -> WindowSet:
-        """The windows and their context: no label, class name, group, asset, time or telling id; own memory.
+        """Copy without label, class name, group, asset, time or meaningful id: values, channel names and context stay.
 
-        This is the most that a method sees of a query, and of a corpus whose labels it may not use. Numbers, order and
-        memory follow from the order of the windows alone, and nothing says which of them share a recording.
+        This is what a method sees of a query, and of a corpus whose labels it may not use. Numbers, order and memory
+        layout follow from the order of the windows alone; nothing shows which windows share a recording.
 
         Args:
-            in_place: leave values and context where they are instead of copying them into memory of their own.
+            in_place: share values and context with this set instead of copying them.
         """
         n = len(self)
         numbers = strings([str(i) for i in range(n)], n)
@@ -323,23 +321,23 @@ class WindowSet:
         )
 
     def _apart(self) -> WindowSet:
-        """A copy that shares no memory with any other set, nor one window with another."""
+        """A copy that shares no memory with other sets; each window has its `before` alone."""
         context = None if self.context is None else self.context.separate()
         return replace(self.with_context(None).compact(), context=context)
 
     def with_stats(self, stats: ChannelStats | None) -> WindowSet:
-        """The same windows, to be scaled by `stats`."""
+        """The same windows with statistics to scale them by."""
         return replace(self, stats=stats)
 
     def with_context(self, context: Context | None) -> WindowSet:
-        """The same windows, with this context; None for none."""
+        """The same windows with this context, or none."""
         if context is not None and len(context) != len(self):
             raise DataError(f"Got the context of {len(context)} windows for {len(self)}.")
         known = context if context is not None and context.known else None
         return self if known is self.context else replace(self, context=known)
 
     def require_finite(self) -> None:
-        """Raise `NotFiniteError` naming the first window and channel that hold NaN or infinity."""
+        """Raise `NotFiniteError` that names the first window and channel with NaN or infinity."""
         for i in range(len(self)):
             finite = np.isfinite(self.values(i))
             if not finite.all():
@@ -350,7 +348,7 @@ class WindowSet:
                 )
 
     def fingerprint(self) -> str:
-        """Hash of everything in the set: values, names, labels, groups, assets, times, spans, context, order."""
+        """Hash of the set: values, names, labels, groups, assets, times, spans, context, order."""
         digest = hashlib.sha256()
         context = None if self.context is None else self.context.without_lent()
         for i in range(len(self)):
@@ -365,11 +363,11 @@ class WindowSet:
 
 
 WindowsLike: TypeAlias = "WindowSet | Window | Sequence[Window] | Sequence[ArrayLike] | NDArray[Any]"
-"""What stands for windows where a caller gives some; see `WindowSet.of`."""
+"""Windows in any form a caller may give; see `WindowSet.of`."""
 
 
 def concatenate(sets: Sequence[WindowSet]) -> WindowSet:
-    """Join sets end to end without copying values; class names must agree where both have them.
+    """Join sets without copying values; class names must agree where both sets have them.
 
     >>> a = WindowSet.from_arrays([np.zeros((1, 4))]); b = WindowSet.from_arrays([np.ones((2, 3))])
     >>> [w.values.shape for w in concatenate([a, b])]
@@ -404,14 +402,14 @@ def concatenate(sets: Sequence[WindowSet]) -> WindowSet:
 
 
 def cut_befores(windows: WindowSet, most: int) -> tuple[WindowSet, NDArray[np.intp], NDArray[np.intp]]:
-    """The times before windows, cut into stretches as long as their windows; the latest `most` of each.
+    """Cut the time before each window into stretches as long as the window; the latest `most` of each.
 
-    A time before that is shorter than the window is one stretch. One that several windows bring is cut once, and has
-    the context of the first of them.
+    A time before that is shorter than the window is one stretch. One that several windows share is cut once, with the
+    context of the first of them.
 
     Returns:
-        M stretches, (M,) the number 0 .. B - 1 of the time before that each is cut from, and (N,) the number of that of
-        each window; -1 where it brings none.
+        M stretches; (M,) number 0 .. B - 1 of the time before that each is cut from; (N,) that number for each window,
+        -1 without a time before.
 
     >>> brought = WindowSet.from_arrays([[[9.0, 9.0]]], context=Context.of(1, befores=[[[1.0, 2.0, 3.0, 4.0, 5.0]]]))
     >>> stretches, _, _ = cut_befores(brought, most=8)
@@ -438,7 +436,7 @@ def cut_befores(windows: WindowSet, most: int) -> tuple[WindowSet, NDArray[np.in
 
 
 def strings(values: Sequence[str] | Strings, n: int) -> Strings:
-    """A column of n strings."""
+    """Convert to a column of n strings."""
     column = np.asarray(values, dtype=_STRING) if len(values) else np.empty(0, _STRING)
     if column.shape != (n,):
         raise DataError(f"Expected {n} strings, one per window, got {column.shape}.")
@@ -464,7 +462,7 @@ def _join_windows(windows: Sequence[Window]) -> WindowSet:
     )
 
 
-def _rows_of(values: Any) -> list[Any]:  # noqa: ANN401 - whatever a caller took for windows
+def _rows_of(values: Any) -> list[Any]:  # noqa: ANN401 - any input of a caller
     """The matrices of an array (N, C, T), or of one window (C, T)."""
     array = np.asarray(values)
     if array.ndim not in {2, 3}:
@@ -476,7 +474,7 @@ def _rows_of(values: Any) -> list[Any]:  # noqa: ANN401 - whatever a caller took
 
 
 def _names_like(values: Sequence[NDArray[np.float32]], like: WindowSet | None) -> list[tuple[str, ...]] | None:
-    """The channel names of other windows for arrays with as many channels; None where these do not agree."""
+    """Channel names of `like` for arrays with as many channels; None if these differ."""
     sets = {like.channels(i) for i in np.unique(like.channel_set, return_index=True)[1]} if like is not None else set()
     names = next(iter(sets)) if len(sets) == 1 else ()
     fits = names and all(len(array) == len(names) for array in values)
@@ -484,7 +482,7 @@ def _names_like(values: Sequence[NDArray[np.float32]], like: WindowSet | None) -
 
 
 def _extent(counts: NDArray[np.integer[Any]]) -> str:
-    """One number, or the smallest and largest."""
+    """Format a range: one number, or smallest and largest."""
     low, high = (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
     return str(low) if low == high else f"{low} to {high}"
 
@@ -504,21 +502,21 @@ def _warn_of_lost_channels(
     arrays: Sequence[NDArray[np.float32]],
     names: Sequence[tuple[str, ...]],
 ) -> None:
-    """Say which channel moves in a wider array and stands still in float32; the first window of each."""
+    """Warn of channels that move in a wider array and are constant in float32; name the first window of each."""
     lost: dict[str, int] = {}
     for i, (given, array) in enumerate(zip(values, arrays, strict=True)):
         if not isinstance(given, np.ndarray) or given.dtype.itemsize <= array.itemsize or given.dtype.kind not in "fiu":
             continue
         for row in np.flatnonzero(array[:, 0] == array[:, -1]).tolist():
             wide = given[row]
-            moves = float(wide.max()) - float(wide.min()) > LEAST_MOVEMENT * abs(float(wide[0]))
+            moves = float(wide.max()) - float(wide.min()) > MIN_RELATIVE_MOVEMENT * abs(float(wide[0]))
             if moves and (array[row] == array[row, 0]).all():
                 lost.setdefault(names[i][row], i)
     if lost:
         named = shorten(", ".join(f"{name!r} (window {i})" for name, i in lost.items()), 200, placeholder=" ...")
         warnings.warn(
-            f"Single precision tells no two readings apart in {named}: they move too little for their level, and the"
-            " channel is not used there. Subtract its level, as a whole number, before you give the values.",
+            f"Single precision cannot resolve {named}: these channels move too little for their level and become"
+            " constant. Subtract the level, as a whole number, before you give the values.",
             stacklevel=3,
         )
 
@@ -549,13 +547,13 @@ def _channel_names(
         names = [tuple(c) for c in channels]
     if len(names) != len(arrays):
         raise DataError(f"Got channel names for {len(names)} windows, but {len(arrays)} windows.")
-    for i, (array, own) in enumerate(zip(arrays, names, strict=True)):
-        if len(own) != array.shape[0] or len(set(own)) != len(own):
-            raise DataError(f"Window {i} has {array.shape[0]} channels; its names {own} must be as many and distinct.")
+    for i, (array, given) in enumerate(zip(arrays, names, strict=True)):
+        if len(given) != array.shape[0] or len(set(given)) != len(given):
+            raise DataError(f"Window {i} has {array.shape[0]} channels, named {given}. Give each a distinct name.")
     return names
 
 
 def _intern(names: Sequence[tuple[str, ...]]) -> tuple[tuple[tuple[str, ...], ...], NDArray[np.int32]]:
     distinct = tuple(dict.fromkeys(names))
-    position = {own: i for i, own in enumerate(distinct)}
-    return distinct, np.array([position[own] for own in names], dtype=np.int32)
+    position = {channels: i for i, channels in enumerate(distinct)}
+    return distinct, np.array([position[channels] for channels in names], dtype=np.int32)

@@ -6,33 +6,19 @@ from readbench.common.rooms import open_room
 
 if TYPE_CHECKING:
     from readbench.studies._study import (
-        AXES,
-        STUDIES,
-        EndedCell,
-        Failure,
-        Grid,
-        Row,
-        Study,
-        StudyCell,
-        StudyResult,
-        measure_cells,
-        run_study,
-        write_study,
+        AXES as AXES,
+        STUDIES as STUDIES,
+        EndedCell as EndedCell,
+        Failure as Failure,
+        Grid as Grid,
+        Measured as Measured,
+        Row as Row,
+        Study as Study,
+        StudyCell as StudyCell,
+        StudyResult as StudyResult,
+        measure_cells as measure_cells,
+        run_study as run_study,
+        write_study as write_study,
     )
 
-__all__ = [
-    "AXES",
-    "STUDIES",
-    "EndedCell",
-    "Failure",
-    "Grid",
-    "Row",
-    "Study",
-    "StudyCell",
-    "StudyResult",
-    "measure_cells",
-    "run_study",
-    "write_study",
-]
-
-__getattr__ = open_room(__name__)
+open_room(__name__)

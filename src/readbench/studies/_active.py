@@ -7,18 +7,18 @@ the true labels of all cases.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import DEFAULT_METRIC, ConfidenceInterval, evaluate, mean_interval
 from readbench.benchmark.protocol import Task
-from readbench.benchmark.report import MARKS, ReportTable, count_origins, find_origins
-from readbench.benchmark.runs import RANKING_DEPTH, Setup, load_cell_task
+from readbench.benchmark.report import ReportTable
+from readbench.benchmark.runs import RANKING_DEPTH, Setup
 from readbench.common.plots import METHOD_COLOURS, REFERENCE_GREY, Line, lines
 from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.method import FittedMethod, Knowledge
@@ -26,7 +26,19 @@ from readbench.engine.rerankers import next_cases
 from readbench.engine.spec import MethodSpec
 from readbench.engine.windows import UNLABELLED
 from readbench.studies._opinions import check_methods, require_opinions
-from readbench.studies._study import STUDIES, Grid, Row, Study, StudyCell, once
+from readbench.studies._study import (
+    STUDIES,
+    Grid,
+    Measured,
+    Row,
+    Study,
+    StudyCell,
+    count_seeds,
+    group_by,
+    mark_origins,
+    plural,
+    tell,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +54,7 @@ RESAMPLES = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class LabellingResult:
+class LearningCurve(Measured):
     """How good a method was after each batch of labels.
 
     Args:
@@ -51,39 +63,20 @@ class LabellingResult:
         groups: (Q,) recordings of the queries.
     """
 
-    counts: tuple[int, ...]
+    counts: NDArray[np.int64]
     values: dict[str, NDArray[np.float64]]
-    groups: list[str]
-
-
-@dataclass(frozen=True, eq=False)
-class LearningCurve:
-    """How a method learned on one task."""
-
-    cell: StudyCell
-    learned: LabellingResult
-
-    @classmethod
-    def of(cls, cell: StudyCell, row: Row) -> Self:
-        """From a row."""
-        values = {order: np.array(own) for order, own in row["values"].items()}
-        return cls(cell, LabellingResult(tuple(row["counts"]), values, row["groups"]))
+    groups: NDArray[np.str_]
 
 
 def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
     """One row with the metric of each query after so many labels, for both orders."""
-    setting = grid.setting()
-    task, _ = load_cell_task(cell.dataset, cell.seed, setting)
     spec = require_opinions(cell.method).spec
-    learned = simulate_labelling(task, cell.rho, spec, setting.cache, within(progress, "encoding"))
-    values = {order: own.tolist() for order, own in learned.values.items()}
-    return [{"counts": list(learned.counts), "values": values, "groups": learned.groups}]
+    cache = grid.setting().cache
+    return [simulate_labelling(grid.task(cell), cell.rho, spec, cache, within(progress, "encoding"))]
 
 
-def simulate_labelling(
-    task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress = SILENT
-) -> LabellingResult:
-    """Label the corpus of a level in both orders.
+def simulate_labelling(task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress = SILENT) -> Row:
+    """The row of a level whose corpus is labelled in both orders.
 
     Args:
         task: with all labels.
@@ -98,8 +91,8 @@ def simulate_labelling(
     counts = tuple(sorted({min(count, size) for count in COUNTS}))
     orders = [np.random.default_rng([task.seed, draw]).permutation(size) for draw in range(DRAWS)]
     drawn = np.mean([expert.values(order, counts) for order in orders], axis=0)
-    values = {TELLING: expert.values(expert.telling_order(counts), counts), RANDOM: drawn}
-    return LabellingResult(counts, values, task.queries.groups.tolist())
+    values = {TELLING: expert.values(expert.telling_order(counts), counts).tolist(), RANDOM: drawn.tolist()}
+    return {"counts": list(counts), "values": values, "groups": task.queries.groups.tolist()}
 
 
 class _Expert:
@@ -136,70 +129,46 @@ class _Expert:
 def active_table(lessons: Sequence[LearningCurve]) -> ReportTable:
     """One row a dataset and order, its mean over the seeds; below, the means over the datasets."""
     counts = common_counts(lessons)
-    datasets = once(one.cell.dataset for one in lessons)
-    origins = find_origins(datasets)
+    by_dataset = group_by(lambda one: one.cell.dataset, lessons)
+    names, mean = mark_origins(by_dataset)
+    blocks = [*zip(names, by_dataset.values(), strict=True), *([(mean, lessons)] if len(names) > 1 else [])]
     rows = [
-        [
-            dataset + MARKS[origins[dataset]],
-            order,
-            *(f"{i.mean:.3f}" for i in _intervals([x for x in lessons if x.cell.dataset == dataset], order)),
-        ]
-        for dataset in datasets
+        [name, order, *tell(interval.mean for interval in _intervals(own, order, counts))]
+        for name, own in blocks
         for order in COLOURS
     ]
-    if len(datasets) > 1:
-        mean = f"mean of {count_origins(origins.values())}"
-        rows += [[mean, order, *(f"{i.mean:.3f}" for i in _intervals(lessons, order))] for order in COLOURS]
     return ReportTable("active", _caption(lessons), ["Dataset", "Order", *map(str, counts)], rows)
 
 
 def draw_active(lessons: Sequence[LearningCurve]) -> Figure:
     """Both orders over the number of labels, mean over the datasets, bands being intervals over recordings."""
-    drawn = []
+    counts, drawn = common_counts(lessons), []
     for order, colour in COLOURS.items():
-        found = _intervals(lessons, order)
-        band = np.array([[i.low for i in found], [i.high for i in found]])
-        drawn.append(Line(order, np.array([i.mean for i in found]), colour, reference=order == RANDOM, band=band))
-    ticks = [str(count) for count in common_counts(lessons)]
-    return lines(
-        drawn, ticks, ("labelled cases", LEARNING_METRIC), _caption(lessons), "bands: 95 % intervals over recordings"
-    )
+        mean, low, high = np.array([[i.mean, i.low, i.high] for i in _intervals(lessons, order, counts)]).T
+        drawn.append(Line(order, mean, colour, reference=order == RANDOM, band=np.stack([low, high])))
+    axes, note = ("labelled cases", LEARNING_METRIC), "bands: 95 % intervals over recordings"
+    return lines(drawn, [str(count) for count in counts], axes, _caption(lessons), note)
 
 
 def common_counts(lessons: Sequence[LearningCurve]) -> list[int]:
     """Numbers of labels that every corpus has."""
-    return sorted(set.intersection(*(set(one.learned.counts) for one in lessons)))
+    return sorted(set.intersection(*(set(one.counts.tolist()) for one in lessons)))
 
 
-def _intervals(lessons: Sequence[LearningCurve], order: str) -> list[ConfidenceInterval]:
+def _intervals(lessons: Sequence[LearningCurve], order: str, counts: Sequence[int]) -> list[ConfidenceInterval]:
     """Mean over datasets of the queries of all seeds, after each number of labels."""
-    strata = [one.cell.dataset for one in lessons for _ in one.learned.groups]
-    clusters = [group for one in lessons for group in one.learned.groups]
+    strata = [one.cell.dataset for one in lessons for _ in one.groups]
+    clusters = [group for one in lessons for group in one.groups.tolist()]
     found = []
-    for count in common_counts(lessons):
-        parts = [one.learned.values[order][one.learned.counts.index(count)] for one in lessons]
-        found.append(mean_interval(np.concatenate(parts), strata, clusters, seed=0, resamples=RESAMPLES))
+    for count in counts:
+        values = np.concatenate([one.values[order][one.counts.tolist().index(count)] for one in lessons])
+        found.append(mean_interval(values, strata, clusters, seed=0, resamples=RESAMPLES))
     return found
 
 
 def _caption(lessons: Sequence[LearningCurve]) -> str:
-    datasets, seeds = ({getattr(one.cell, name) for one in lessons} for name in ("dataset", "seed"))
-    first = lessons[0].cell
-    return (
-        f"{LEARNING_METRIC} at ρ={first.rho}% after so many labels,"
-        f" {len(datasets)} dataset{'s' if len(datasets) > 1 else ''},"
-        f" {len(seeds)} split seed{'s' if len(seeds) > 1 else ''}"
-    )
-
-
-def show_tables(lessons: Sequence[LearningCurve]) -> list[ReportTable]:
-    """The only one."""
-    return [active_table(lessons)]
-
-
-def draw_figures(lessons: Sequence[LearningCurve]) -> Mapping[str, Figure | None]:
-    """Both orders over the number of labels."""
-    return {"active": draw_active(lessons)}
+    datasets = plural(len({one.cell.dataset for one in lessons}), "dataset")
+    return f"{LEARNING_METRIC} at ρ={lessons[0].cell.rho}% after so many labels, {datasets}, {count_seeds(lessons)}"
 
 
 STUDIES.register(
@@ -209,9 +178,9 @@ STUDIES.register(
         summary="Which cases to label first: the most telling ones against a random order.",
         measure=measure_cell,
         complete=check_methods,
-        read=LearningCurve.of,
-        tables=show_tables,
-        figures=draw_figures,
+        result=LearningCurve,
+        tables=(active_table,),
+        figures={"active": draw_active},
         methods=("flagship",),
         single=("methods", "levels"),
         metrics=(LEARNING_METRIC,),

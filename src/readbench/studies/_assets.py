@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,22 @@ from numpy.typing import NDArray
 from readbench.benchmark.metrics import evaluate, paired_bootstrap
 from readbench.benchmark.protocol import Task
 from readbench.benchmark.report import ReportTable
-from readbench.benchmark.runs import load_cell_task
-from readbench.common.progress import Progress, within
-from readbench.engine.method import Method
+from readbench.common.progress import Progress
 from readbench.engine.parameters import Parameter
-from readbench.engine.vectors import VectorFolder
 from readbench.errors import UsageError
-from readbench.studies._study import STUDIES, Grid, Row, Study, StudyCell, once
+from readbench.studies._study import (
+    STUDIES,
+    Grid,
+    Measured,
+    Row,
+    Study,
+    StudyCell,
+    count_seeds,
+    depends_on_task,
+    group_by,
+    once,
+    tell,
+)
 
 DEPTH = 10
 METRICS = (f"NDCG@{DEPTH}", f"HR@{DEPTH}")
@@ -38,11 +46,10 @@ COLUMNS = ("NDCG@10", "macro", "HR@10", "own asset", "difference", "95 % interva
 
 
 @dataclass(frozen=True, eq=False)
-class AssetResult:
-    """What a method found for Q queries.
+class AssetResult(Measured):
+    """What a method found for Q queries; the part of its cell is what is held out.
 
     Args:
-        cell: where; its part is what is held out.
         ndcg: (Q,) NDCG@10.
         hit: (Q,) HR@10.
         hits: (Q,) relevant items among the first ten.
@@ -53,7 +60,6 @@ class AssetResult:
         has_before: (Q,) which bring the time before them.
     """
 
-    cell: StudyCell
     ndcg: NDArray[np.float64]
     hit: NDArray[np.float64]
     hits: NDArray[np.int64]
@@ -62,11 +68,6 @@ class AssetResult:
     groups: NDArray[np.str_]
     assets: NDArray[np.str_]
     has_before: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, cell: StudyCell, row: Row) -> Self:
-        """From a row."""
-        return cls(cell, **{name: np.array(values) for name, values in row.items()})
 
     @property
     def macro(self) -> float:
@@ -82,28 +83,22 @@ def add_probes(grid: Grid) -> Grid:
 def cells_of_splits(dataset: str, method: str, grid: Grid) -> Iterable[StudyCell]:
     """A cell a split, seed and level."""
     for split_by in ("group", "asset") if grid["split_by"] == "both" else (grid["split_by"],):
-        for seed in grid.seeds_of(dataset, split_by):
+        for seed in grid.composed(split_by=split_by).seeds_of(dataset):
             yield from (StudyCell(dataset, method, seed, rho, split_by) for rho in grid.levels)
-
-
-def load_split(cell: StudyCell, grid: Grid) -> tuple[Task, str]:
-    """The task of a cell, and its fingerprint."""
-    return load_cell_task(cell.dataset, cell.seed, grid.setting(split_by=cell.part))
 
 
 def depends_on(cell: StudyCell, grid: Grid) -> object:
     """The task."""
-    return load_split(cell, grid)[1]
+    return depends_on_task(cell, grid.composed(split_by=cell.part))
 
 
 def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
     """One row with what was found for each query."""
-    task, _ = load_split(cell, grid)
+    task = grid.composed(split_by=cell.part).task(cell)
     if cell.method == CONSTANT:
         return [judge_by_asset(task, cell.rho, answer_constantly(task, cell.rho))]
-    vectors = VectorFolder(grid.setting().cache)
-    method = Method(cell.method, vectors=vectors, progress=within(progress, "encoding"))
-    fitted = method.brief(task.info.description).fit(task.corpus_at(cell.rho), task.normals)
+    method = grid.method(cell, progress).brief(task.info.description)
+    fitted = method.fit(task.corpus_at(cell.rho), task.normals)
     return [judge_by_asset(task, cell.rho, fitted.rank(task.queries, DEPTH).order)]
 
 
@@ -136,45 +131,39 @@ def judge_by_asset(task: Task, rho: int, order: NDArray[np.int64]) -> dict[str, 
 
 def asset_table(measured: Sequence[AssetResult]) -> ReportTable:
     """One row a dataset, split, level and method; in each block the others are compared with the first."""
-    rows: list[list[str]] = []
-    rules = []
-    for (dataset, split_by, rho), block in groupby(sorted(measured, key=_place), key=_place):
-        by_method: dict[str, list[AssetResult]] = {}
-        for one in block:
-            by_method.setdefault(one.cell.method, []).append(one)
-        rules.append(len(rows))
+    rows = []
+    for place, block in _by_place(measured):
+        by_method = group_by(lambda one: one.cell.method, block)
         first = next(iter(by_method.values()))
-        for method, own in by_method.items():
-            rows.append([dataset, split_by, str(rho), method, *_figures(own), *_difference(own, first)])
-    seeds = len({one.cell.seed for one in measured})
+        rows += [[*place, method, *_figures(own), *_difference(own, first)] for method, own in by_method.items()]
     caption = (
-        f"Held out by recording and by asset, mean over {seeds} split seed{'s' if seeds > 1 else ''}. macro: NDCG@10,"
+        f"Held out by recording and by asset, mean over {count_seeds(measured)}. macro: NDCG@10,"
         " mean over fault types. own asset: share of the hits that come from the query's own asset. difference: in"
         " NDCG@10, to the first method of the block"
     )
-    header = ["Dataset", "Held out", "ρ", "Method", *COLUMNS]
-    return ReportTable("assets", caption, header, rows, labels=4, rules=tuple(rules[1:]))
+    return ReportTable("assets", caption, ["Dataset", "Held out", "ρ", "Method", *COLUMNS], rows, labels=4)
 
 
 def fault_table(measured: Sequence[AssetResult]) -> ReportTable:
     """NDCG@10 of each fault type over the queries of all seeds; how many, with a time before, from how many assets."""
     methods = once(one.cell.method for one in measured)
     rows = []
-    for (dataset, split_by, rho), block in groupby(sorted(measured, key=_place), key=_place):
-        results = list(block)
-        for fault in dict.fromkeys(name for one in results for name in one.faults.tolist()):
-            own = [one for one in results if one.cell.method == methods[0]]
-            assets = {asset for one in own for asset in one.assets[one.faults == fault].tolist()}
+    for place, block in _by_place(measured):
+        own = [one for one in block if one.cell.method == methods[0]]
+        for fault in dict.fromkeys(name for one in block for name in one.faults.tolist()):
             count = sum(int((one.faults == fault).sum()) for one in own)
             before = sum(int(one.has_before[one.faults == fault].sum()) for one in own)
-            values = [_mean([one for one in results if one.cell.method == method], fault) for method in methods]
-            rows.append([dataset, split_by, str(rho), fault, str(count), str(before), str(len(assets)), *values])
+            assets = {asset for one in own for asset in one.assets[one.faults == fault].tolist()}
+            values = [_mean([one for one in block if one.cell.method == method], fault) for method in methods]
+            rows.append([*place, fault, str(count), str(before), str(len(assets)), *tell(values)])
     header = ["Dataset", "Held out", "ρ", "Fault", "Queries", "With before", "Assets", *methods]
     return ReportTable("faults", "NDCG@10 by fault type, over the queries of all seeds", header, rows, labels=4)
 
 
-def _place(one: AssetResult) -> tuple[str, str, int]:
-    return one.cell.dataset, one.cell.part, one.cell.rho
+def _by_place(measured: Sequence[AssetResult]) -> Iterable[tuple[tuple[str, str, str], list[AssetResult]]]:
+    """Results of all methods and seeds by dataset, split and level, in the order of their names."""
+    ordered = sorted(measured, key=lambda one: (one.cell.dataset, one.cell.part, one.cell.rho))
+    return group_by(lambda one: (one.cell.dataset, one.cell.part, str(one.cell.rho)), ordered).items()
 
 
 def _figures(results: Sequence[AssetResult]) -> list[str]:
@@ -185,7 +174,7 @@ def _figures(results: Sequence[AssetResult]) -> list[str]:
         np.mean([one.hit.mean() for one in results]),
         own / hits if hits else float("nan"),
     )
-    return [f"{value:.3f}" for value in values]
+    return tell(values, "nan")
 
 
 def _difference(results: Sequence[AssetResult], first: Sequence[AssetResult]) -> list[str]:
@@ -202,19 +191,9 @@ def _difference(results: Sequence[AssetResult], first: Sequence[AssetResult]) ->
     return [f"{interval.mean:+.3f}", f"{interval.low:+.3f} to {interval.high:+.3f}"]
 
 
-def _mean(results: Sequence[AssetResult], fault: str) -> str:
-    values = np.concatenate([one.ndcg[one.faults == fault] for one in results]) if results else np.empty(0)
-    return f"{values.mean():.3f}" if len(values) else ""
-
-
-def show_tables(measured: Sequence[AssetResult]) -> list[ReportTable]:
-    """Methods, and fault types."""
-    return [asset_table(measured), fault_table(measured)]
-
-
-def show_briefly(measured: Sequence[AssetResult]) -> list[ReportTable]:
-    """What has room on a terminal."""
-    return [asset_table(measured)]
+def _mean(results: Sequence[AssetResult], fault: str) -> float:
+    values = [value for one in results for value in one.ndcg[one.faults == fault].tolist()]
+    return float(np.mean(values)) if values else float("nan")
 
 
 STUDIES.register(
@@ -225,9 +204,9 @@ STUDIES.register(
         depends=depends_on,
         cells=cells_of_splits,
         complete=add_probes,
-        read=AssetResult.of,
-        tables=show_tables,
-        shown=show_briefly,
+        result=AssetResult,
+        tables=(asset_table, fault_table),
+        shown=(asset_table,),
         methods=PAIRED,
         levels=(0, 20),
         settings=(

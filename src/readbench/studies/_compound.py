@@ -11,19 +11,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import build
 from readbench.benchmark.report import ReportTable
-from readbench.common.progress import Progress, within
-from readbench.engine.method import Method
-from readbench.engine.vectors import VectorFolder
-from readbench.engine.windows import WindowSet
+from readbench.common.progress import Progress
+from readbench.engine.windows import NORMAL, WindowSet
 from readbench.errors import DataError
-from readbench.studies._study import STUDIES, Grid, Row, Study, StudyCell
+from readbench.studies._study import STUDIES, Grid, Measured, Row, Study, StudyCell, tell
 
 COMPOUND_DEPTH = 10
 JOINT = " + "
@@ -34,52 +31,35 @@ METHODS = (
 
 
 @dataclass(frozen=True)
-class CompoundResult:
+class CompoundResult(Measured):
     """Means over the queries of one source.
 
     Args:
-        cell: the method and the source.
         queries: how many windows have several causes.
         precision: share of the first ten hits that have one of the query's causes.
         shown: share of a query's causes that are among the first ten hits.
         whole: share of the queries all of whose causes are.
     """
 
-    cell: StudyCell
     queries: int
     precision: float
     shown: float
     whole: float
 
-    @classmethod
-    def of(cls, cell: StudyCell, row: Row) -> Self:
-        """From a row."""
-        return cls(cell, **row)
-
-
-@dataclass(frozen=True, eq=False)
-class CompoundTask:
-    """Windows of several causes, those of single ones, and normal operation."""
-
-    queries: WindowSet
-    corpus: WindowSet
-    normals: WindowSet
-
 
 @lru_cache(maxsize=2)
-def pose_compound(dataset: str, root: Path | None, cache: Path) -> CompoundTask:
-    """The windows of a source, apart: several causes, one cause, none; normals only from runs of single causes."""
+def pose_compound(dataset: str, root: Path | None, cache: Path) -> tuple[WindowSet, WindowSet, WindowSet]:
+    """Queries of several causes, a corpus of single ones, and normals; the last two from runs of single causes."""
     windows = build(dataset, root, cache).windows
-    joint = np.array([JOINT in name for name in windows.classes])
-    of_joint = joint[windows.labels]
-    if not of_joint.any():
+    joint = np.array([JOINT in name for name in windows.classes])[windows.labels]
+    if not joint.any():
         raise DataError(
             f"{dataset} has no class of several causes (a name with {JOINT!r}). Of the sources at hand"
             " dbsherlock(compound=true) has them."
         )
-    foreign = np.isin(windows.groups, np.unique(windows.groups[of_joint]))
-    normal = windows.labels == 0
-    return CompoundTask(windows[of_joint], windows[~of_joint & ~normal & ~foreign], windows[normal & ~foreign])
+    single = ~np.isin(windows.groups, np.unique(windows.groups[joint]))
+    normal = windows.labels == NORMAL
+    return windows[joint], windows[single & ~normal], windows[single & normal]
 
 
 def judge_compound(queries: WindowSet, corpus: WindowSet, order: NDArray[np.int64]) -> Row:
@@ -90,46 +70,31 @@ def judge_compound(queries: WindowSet, corpus: WindowSet, order: NDArray[np.int6
         hits = [corpus.classes[corpus.labels[item]] for item in items]
         precision.append(np.mean([hit in causes for hit in hits]))
         shown.append(len(causes.intersection(hits)) / len(causes))
-    whole = np.mean(np.array(shown) == 1)
-    return {
-        "queries": len(queries),
-        "precision": float(np.mean(precision)),
-        "shown": float(np.mean(shown)),
-        "whole": float(whole),
-    }
+    means = {"precision": precision, "shown": shown, "whole": np.array(shown) == 1}
+    return {"queries": len(queries)} | {name: float(np.mean(values)) for name, values in means.items()}
 
 
 def cells_of_causes(dataset: str, method: str, grid: Grid) -> Iterable[StudyCell]:
-    """One cell."""
-    _pose(dataset, grid)
+    """One cell of a source that has such windows."""
+    pose_compound(dataset, grid.setting().root, grid.setting().cache)
     return [StudyCell(dataset, method)]
-
-
-def _pose(dataset: str, grid: Grid) -> CompoundTask:
-    setting = grid.setting()
-    return pose_compound(dataset, setting.root, setting.cache)
 
 
 def depends_on(cell: StudyCell, grid: Grid) -> object:
     """All windows."""
-    task = _pose(cell.dataset, grid)
-    return task.queries.fingerprint(), task.corpus.fingerprint(), task.normals.fingerprint()
+    return [part.fingerprint() for part in pose_compound(cell.dataset, grid.setting().root, grid.setting().cache)]
 
 
 def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
     """One row."""
-    task = _pose(cell.dataset, grid)
-    method = Method(cell.method, vectors=VectorFolder(grid.setting().cache), progress=within(progress, "encoding"))
-    order = method.fit(task.corpus, task.normals).rank(task.queries, COMPOUND_DEPTH).order
-    return [judge_compound(task.queries, task.corpus, order)]
+    queries, corpus, normals = pose_compound(cell.dataset, grid.setting().root, grid.setting().cache)
+    order = grid.method(cell, progress).fit(corpus, normals).rank(queries, COMPOUND_DEPTH).order
+    return [judge_compound(queries, corpus, order)]
 
 
 def compound_table(measured: Sequence[CompoundResult]) -> ReportTable:
     """One row a source and method: what ten hits show of the causes of a query that has several."""
-    rows = [
-        [one.cell.dataset, one.cell.method, *(f"{value:.3f}" for value in (one.precision, one.shown, one.whole))]
-        for one in measured
-    ]
+    rows = [[one.cell.dataset, one.cell.method, *tell([one.precision, one.shown, one.whole])] for one in measured]
     queries = ", ".join(f"{n} of {name}" for name, n in {one.cell.dataset: one.queries for one in measured}.items())
     caption = (
         f"Faults of several causes among cases of single ones, first ten hits; queries: {queries}. of a cause: share of"
@@ -140,11 +105,6 @@ def compound_table(measured: Sequence[CompoundResult]) -> ReportTable:
     return ReportTable("compound", caption, header, rows)
 
 
-def show_tables(measured: Sequence[CompoundResult]) -> list[ReportTable]:
-    """The only one."""
-    return [compound_table(measured)]
-
-
 STUDIES.register(
     Study(
         name="compound",
@@ -152,8 +112,8 @@ STUDIES.register(
         measure=measure_cell,
         depends=depends_on,
         cells=cells_of_causes,
-        read=CompoundResult.of,
-        tables=show_tables,
+        result=CompoundResult,
+        tables=(compound_table,),
         datasets=("dbsherlock(compound=true)",),
         methods=METHODS,
         axes=("datasets", "methods"),

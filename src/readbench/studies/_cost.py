@@ -11,22 +11,30 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from readbench.benchmark.protocol import Task
 from readbench.benchmark.report import ReportTable
-from readbench.benchmark.runs import MethodCost, load_cell_task, open_folder, write_costs
+from readbench.benchmark.runs import MethodCost, open_folder, write_costs
 from readbench.common.progress import Progress
 from readbench.engine.method import Method
 from readbench.engine.parameters import Parameter
 from readbench.engine.windows import WindowSet
 from readbench.errors import UsageError
-from readbench.studies._study import STUDIES, Grid, Row, Study, StudyCell, depends_on_task
+from readbench.studies._study import STUDIES, Grid, Measured, Row, Study, StudyCell, depends_on_task
 
 THINNED = 25
 """Of the small task before: every so many windows."""
+
+
+@dataclass(frozen=True)
+class CostResult(Measured):
+    """Seconds of a processor for a task, which is said in words."""
+
+    task: str
+    cpu_s: float
 
 
 def take_methods(grid: Grid) -> Grid:
@@ -49,7 +57,7 @@ def depends_on(cell: StudyCell, grid: Grid) -> object:
 
 def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:  # noqa: ARG001 - nothing may be told
     """One row."""
-    task, _ = load_cell_task(cell.dataset, 0, grid.setting())
+    task = grid.task(cell)
     corpus = task.corpus_at(0)
     with TemporaryDirectory() as empty, _variables(READBENCH_CACHE=empty, READBENCH_THREADS="1"):
         spend(cell.method, corpus[::THINNED], task.normals[::THINNED], task.queries[::THINNED])
@@ -81,21 +89,16 @@ def _variables(**values: str) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def read_cost(cell: StudyCell, row: Row) -> MethodCost:
-    """From a row."""
-    return MethodCost(cell.method, **row)
-
-
-def show_tables(measured: Sequence[MethodCost]) -> list[ReportTable]:
+def cost_table(measured: Sequence[CostResult]) -> ReportTable:
     """Methods from the cheapest on."""
-    rows = [[one.method, f"{one.cpu_s:.3g}"] for one in sorted(measured, key=lambda one: one.cpu_s)]
-    return [ReportTable("cost", measured[0].task, ["Method", "Processor seconds"], rows, labels=1)]
+    rows = [[one.cell.method, f"{one.cpu_s:.3g}"] for one in sorted(measured, key=lambda one: one.cpu_s)]
+    return ReportTable("cost", measured[0].task, ["Method", "Processor seconds"], rows, labels=1)
 
 
-def keep_costs(measured: Sequence[MethodCost], grid: Grid) -> None:
+def keep_costs(measured: Sequence[CostResult], grid: Grid) -> None:
     """Write `costs.csv` beside the run: its reports then show these seconds."""
     if grid["run"]:
-        write_costs(Path(grid["run"]), measured)
+        write_costs(Path(grid["run"]), [MethodCost(one.cell.method, one.task, one.cpu_s) for one in measured])
 
 
 STUDIES.register(
@@ -107,8 +110,8 @@ STUDIES.register(
         cells=cells_alone,
         complete=take_methods,
         finish=keep_costs,
-        read=read_cost,
-        tables=show_tables,
+        result=CostResult,
+        tables=(cost_table,),
         datasets=("sim_ecg",),
         axes=("datasets", "methods"),
         single=("datasets",),

@@ -19,13 +19,14 @@ than those pass both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import cycle, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,20 @@ from readbench.engine.parameters import Parameter, ParameterRange
 from readbench.engine.spec import parse
 from readbench.engine.windows import NORMAL, WindowSet
 from readbench.errors import DataError
-from readbench.studies._study import STUDIES, Grid, Row, Study, StudyCell, once
+from readbench.studies._study import (
+    SIMULATED_MARK,
+    STUDIES,
+    Grid,
+    Measured,
+    Row,
+    Study,
+    StudyCell,
+    count_columns,
+    find_blocks,
+    make_panels,
+    once,
+    tell,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +83,6 @@ MOST_LEARNED = 400
 Way = Literal["asked", "after a detector"]
 """Whether a method is asked about all windows, or only about those that a detector finds to depart."""
 Floats = NDArray[np.float64]
-SIMULATED_MARK = "†"
 AFTER = "detector, then "
 """What stands before the name of a method that is asked only about departures."""
 BRIEF = (0.0, 1 / 8, 1 / 2, 1.0)
@@ -77,13 +90,11 @@ BRIEF = (0.0, 1 / 8, 1 / 2, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class EarlyResult:
+class EarlyResult(Measured):
     """What a method said of O onsets at S shares of a window's length.
 
     Args:
-        cell: where.
         way: how notices come about; all else is the same.
-        simulated: whether the source is.
         shares: (S,) ends of the windows after the onset.
         scores: (2, S, O) `EARLY_METRICS`.
         right: (S, O) whether the answer names the fault.
@@ -95,9 +106,7 @@ class EarlyResult:
         faults: (O,) fault types.
     """
 
-    cell: StudyCell
     way: Way
-    simulated: bool
     shares: Floats
     scores: Floats
     right: NDArray[np.bool_]
@@ -107,32 +116,11 @@ class EarlyResult:
     groups: NDArray[np.str_]
     faults: NDArray[np.str_]
 
-    @classmethod
-    def of(cls, cell: StudyCell, row: Row) -> Self:
-        """From a row."""
-        return cls(
-            cell,
-            row["way"],
-            find_source(cell.dataset).info.simulated,
-            np.array(row["shares"]),
-            np.array(row["scores"]),
-            np.array(row["right"], bool),
-            np.array(row["notice"], bool),
-            float("nan") if row["false_notices"] is None else row["false_notices"],
-            row["quiet"],
-            np.array(row["groups"]),
-            np.array(row["faults"]),
-        )
-
     @property
     def first_right(self) -> Floats:
         """(O,) share of a window after which the first right and firm answer comes; infinite where none does."""
-        return _first(self.right & self.notice, self.shares)
-
-    @property
-    def first_notice(self) -> Floats:
-        """(O,) the same of the first firm answer, right or wrong."""
-        return _first(self.notice, self.shares)
+        happens = self.right & self.notice
+        return np.where(happens.any(axis=0), self.shares[happens.argmax(axis=0)], np.inf)
 
     @property
     def noticed_right(self) -> float:
@@ -142,23 +130,20 @@ class EarlyResult:
         return float(self.right[first, np.arange(len(first))][told].mean()) if told.any() else float("nan")
 
 
-def _first(happens: NDArray[np.bool_], shares: Floats) -> Floats:
-    return np.where(happens.any(axis=0), shares[happens.argmax(axis=0)], np.inf)
-
-
 def sources_with_onsets(root: Path | None) -> list[str]:
     """Sources of `WITH_ONSETS` that have a folder under the root, and generated ones."""
     return [*SIMULATED_ONSETS, *(name for name in WITH_ONSETS if root and (root / name).is_dir())]
 
 
+def cap_corpora(grid: Grid) -> Grid:
+    """The grid with corpora of at most as many faulty cases as the setting says."""
+    return grid.composed(corpus_cap=grid["cap"])
+
+
 def cells_with_onsets(dataset: str, method: str, grid: Grid) -> list[StudyCell]:
     """A cell a seed and level of a source that has onsets."""
-    _find_onsets(dataset, _setting(grid))
-    return [StudyCell(dataset, method, *at) for at in product(grid.seeds, grid.levels)]
-
-
-def _setting(grid: Grid) -> Setting:
-    return grid.setting(corpus_cap=grid["cap"])
+    _find_onsets(dataset, grid.setting())
+    return [StudyCell(dataset, method, seed, rho) for seed in grid.seeds for rho in grid.levels]
 
 
 @lru_cache(maxsize=64)
@@ -179,13 +164,13 @@ def _load(dataset: str, seed: int, setting: Setting) -> tuple[OnsetTask, Setup, 
 
 def depends_on(cell: StudyCell, grid: Grid) -> object:
     """The windows, and which of them set thresholds."""
-    own, setup, _ = _load(cell.dataset, cell.seed, _setting(grid))
+    own, setup, _ = _load(cell.dataset, cell.seed, grid.setting())
     return setup.fingerprint, own.shares, own.onsets, own.calibrated.tolist()
 
 
 def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
     """One row, and one more where a detector could be learned."""
-    own, setup, departs = _load(cell.dataset, cell.seed, _setting(grid))
+    own, setup, departs = _load(cell.dataset, cell.seed, grid.setting())
     method = setup.method(parse(cell.method), within(progress, "encoding"))
     return judge_early(own, cell.rho, rank_level(setup, method, cell.rho), departs)
 
@@ -281,18 +266,6 @@ def set_threshold(quiet: Floats) -> float:
     return float(np.sort(quiet)[len(quiet) - allowed]) if allowed else float(quiet.max())
 
 
-Blocks = dict[tuple[str, int, str], list[EarlyResult]]
-
-
-def early_blocks(measured: Sequence[EarlyResult], way: Way = "asked") -> Blocks:
-    """Results of all seeds by dataset, level and method, in the order of the study."""
-    found: Blocks = {}
-    for one in (own for own in measured if own.way == way):
-        found.setdefault((one.cell.dataset, one.cell.rho, one.cell.method), []).append(one)
-    place = {name: number for number, name in enumerate(once(one.cell.dataset for one in measured))}
-    return {key: found[key] for key in sorted(found, key=lambda key: (place[key[0]], key[1]))}
-
-
 def early_table(measured: Sequence[EarlyResult], *, brief: bool = False) -> ReportTable:
     """One row a dataset, level and method: both metrics by the time since the onset; means over datasets first.
 
@@ -300,42 +273,36 @@ def early_table(measured: Sequence[EarlyResult], *, brief: bool = False) -> Repo
         measured: of all datasets.
         brief: at few times only, for a terminal.
     """
-    rows, rules, at = [], [], [i for i, share in enumerate(SHARES) if not brief or share in BRIEF]
-    for rho, method in _once_pairs(measured):
-        means = [mean_course(measured, rho, method, metric)[at] for metric in range(len(EARLY_METRICS))]
-        count = len(_whole_blocks(measured, rho, method))
-        rows.append([f"mean of {count}", str(rho), early_title(method), "", *_numbers(np.concatenate(means))])
-    last = ("", -1)
-    for (dataset, rho, method), block in early_blocks(measured).items():
-        if (dataset, rho) != last:
-            rules.append(len(rows))
-            last = dataset, rho
-        onsets = sum(one.scores.shape[2] for one in block)
-        figures = [_at_all(block, metric)[at] for metric in range(len(EARLY_METRICS))]
-        rows.append([_marked(block[0]), str(rho), early_title(method), str(onsets), *_numbers(np.concatenate(figures))])
+    at = [i for i, share in enumerate(SHARES) if not brief or share in BRIEF]
+    blocks = find_blocks(_asked(measured))
+    rows = []
+    for rho, method in product(once(sorted(rho for _, rho, _ in blocks)), once(one.cell.method for one in measured)):
+        whole = _choose_whole([block for key, block in blocks.items() if key[1:] == (rho, method)])
+        course = mean_course(whole)[:, at]
+        rows.append([f"mean of {len(whole)}", str(rho), early_title(method), "", *tell(course.ravel())])
+    for (_, rho, method), block in blocks.items():
+        course = _find_course(block)[:, at]
+        rows.append([block[0].marked, str(rho), early_title(method), _count_onsets(block), *tell(course.ravel())])
     caption = (
         "Early retrieval: windows of one length T that end so long after the onset of a fault, in shares of T; at 0"
         f" nothing has happened yet, and only chance and shortcuts can score. {SIMULATED_MARK} simulated"
     )
     times = [_fraction(SHARES[i]) for i in at]
-    header = ["Dataset", "ρ", "Method", "Onsets", *times, *times]
     over = ("", "", "", "", *(metric for metric in EARLY_METRICS for _ in times))
-    return ReportTable("early", caption, header, rows, labels=3, over=over, rules=tuple(rules))
+    return ReportTable(
+        "early", caption, ["Dataset", "ρ", "Method", "Onsets", *times, *times], rows, labels=3, over=over
+    )
 
 
 def notice_table(measured: Sequence[EarlyResult]) -> ReportTable:
     """One row a dataset, level and method: when notice is given, whether it is right, and how often of nothing."""
-    rows: list[list[str]] = []
-    rules, last = [], ("", -1)
-    later = early_blocks(measured, "after a detector")
-    for key, block in early_blocks(measured).items():
-        dataset, rho, method = key
-        if (dataset, rho) != last:
-            rules.append(len(rows))
-            last = dataset, rho
-        rows.append([_marked(block[0]), str(rho), early_title(method), *_notices(block)])
+    rows = []
+    later = find_blocks([one for one in measured if one.way == "after a detector"])
+    for key, block in find_blocks(_asked(measured)).items():
+        place = [block[0].marked, str(key[1])]
+        rows.append([*place, early_title(key[2]), *_notices(block)])
         if key in later:
-            rows.append([_marked(block[0]), str(rho), f"{AFTER}{early_title(method)}", *_notices(later[key])])
+            rows.append([*place, f"{AFTER}{early_title(key[2])}", *_notices(later[key])])
     caption = (
         f"Notices, where {FALSE_NOTICES:.0%} of normal windows may be given one: how often that happens to normal"
         " windows of other recordings, and to windows that end at the onset; of the onsets, the share whose fault is"
@@ -344,112 +311,95 @@ def notice_table(measured: Sequence[EarlyResult]) -> ReportTable:
         f" asked only where a detector sees a departure, as a watch does. {SIMULATED_MARK} simulated; blank where too"
         " few normal windows are held out"
     )
-    header = [
-        "Dataset",
-        "ρ",
-        "Method",
-        "Onsets",
-        "False",
-        "At onset",
-        "by T/8",
-        "by T/2",
-        "by T",
-        "Median",
-        "Right",
-    ]
-    return ReportTable("early-notices", caption, header, rows, labels=3, rules=tuple(rules[1:]))
+    header = ["Dataset", "ρ", "Method", "Onsets", *("False", "At onset", "by T/8", "by T/2", "by T", "Median", "Right")]
+    return ReportTable("early-notices", caption, header, rows, labels=3)
 
 
 def _notices(block: Sequence[EarlyResult]) -> list[str]:
-    first = np.concatenate([one.first_right for one in block])
     rates = [one.false_notices for one in block if not np.isnan(one.false_notices)]
-    onsets = [str(len(first))]
     if not rates:
-        return [*onsets, *([""] * 7)]
+        return [_count_onsets(block), *([""] * 7)]
+    first = np.concatenate([one.first_right for one in block])
     early = np.concatenate([one.notice[0] for one in block])
+    shares = [(first <= limit).mean() for limit in (1 / 8, 1 / 2, 1.0)]
     middle = float(np.median(first))
-    shares = [float((first <= limit).mean()) for limit in (1 / 8, 1 / 2, 1.0)]
     right = [one.noticed_right for one in block if not np.isnan(one.noticed_right)]
     return [
-        *onsets,
-        *_numbers([float(np.mean(rates)), float(early.mean()), *shares]),
+        _count_onsets(block),
+        *tell([np.mean(rates), early.mean(), *shares]),
         _fraction(middle) if np.isfinite(middle) else ">1",
-        *_numbers([float(np.mean(right)) if right else float("nan")]),
+        *tell([np.mean(right) if right else np.nan]),
     ]
 
 
-def mean_course(measured: Sequence[EarlyResult], rho: int, method: str, metric: int) -> Floats:
-    """(S,) mean over the datasets of a method that reach all times, each counting the same."""
-    return _mean([_at_all(block, metric) for block in _whole_blocks(measured, rho, method)])
+def _asked(measured: Sequence[EarlyResult]) -> list[EarlyResult]:
+    return [one for one in measured if one.way == "asked"]
 
 
-def right_course(measured: Sequence[EarlyResult], rho: int, method: str) -> Floats:
-    """(S,) the share of onsets that are rightly and firmly named by then, a mean over datasets."""
-    courses = []
-    for block in _whole_blocks(measured, rho, method):
-        if not np.isnan(block[0].false_notices):
-            first = np.concatenate([one.first_right for one in block])
-            courses.append(np.array([(first <= share).mean() for share in SHARES]))
-    return _mean(courses)
+def _count_onsets(block: Sequence[EarlyResult]) -> str:
+    return str(sum(len(one.faults) for one in block))
 
 
-def _whole_blocks(measured: Sequence[EarlyResult], rho: int, method: str) -> list[list[EarlyResult]]:
-    """Those of a method on datasets that reach all times: a mean over others would jump where one ends."""
-    blocks = [block for (_, level, own), block in early_blocks(measured).items() if (level, own) == (rho, method)]
+def _find_course(block: Sequence[EarlyResult]) -> Floats:
+    """(2, S) metrics of a dataset at all shares, NaN at those that the source does not reach."""
+    reached = np.concatenate([one.scores for one in block], axis=2).mean(axis=2)
+    return np.pad(reached, ((0, 0), (0, len(SHARES) - reached.shape[1])), constant_values=np.nan)
+
+
+def _choose_whole(blocks: Sequence[list[EarlyResult]]) -> list[list[EarlyResult]]:
+    """Those of datasets that reach all times: a mean over others would jump where one ends."""
     return [block for block in blocks if len(block[0].shares) == len(SHARES)]
 
 
-def _mean(courses: list[Floats]) -> Floats:
-    return np.mean(courses, axis=0) if courses else np.full(len(SHARES), np.nan)
+def mean_course(blocks: Sequence[list[EarlyResult]]) -> Floats:
+    """(2, S) means of both metrics over datasets, each counting the same."""
+    nothing = np.full((len(EARLY_METRICS), len(SHARES)), np.nan)
+    return np.mean([_find_course(block) for block in blocks] or [nothing], axis=0)
 
 
-def _at_all(block: Sequence[EarlyResult], metric: int) -> Floats:
-    """(S,) a metric at all shares, NaN at those that the source does not used."""
-    own = np.concatenate([one.scores[metric] for one in block], axis=1).mean(axis=1)
-    return np.concatenate([own, np.full(len(SHARES) - len(own), np.nan)])
+def right_course(blocks: Sequence[list[EarlyResult]]) -> Floats:
+    """(S,) the share of onsets that are rightly and firmly named by then, a mean over datasets."""
+    noticed = [block for block in blocks if not np.isnan(block[0].false_notices)]
+    first = [np.concatenate([one.first_right for one in block]) for block in noticed]
+    courses = [[(own <= share).mean() for share in SHARES] for own in first]
+    return np.mean(courses or [[np.nan] * len(SHARES)], axis=0)
 
 
 @with_style
-def draw_early(measured: Sequence[EarlyResult], rho: int | None = None) -> Figure:
-    """Means over datasets, right notices so far, and NDCG@10 of each dataset, at one level (the highest)."""
-    rho = max(one.cell.rho for one in measured) if rho is None else rho
-    chosen = [one for one in measured if one.cell.rho == rho]
+def draw_early(measured: Sequence[EarlyResult]) -> Figure:
+    """Means over datasets, right notices so far, and NDCG@10 of each dataset, at the highest level."""
+    rho = max(one.cell.rho for one in measured)
+    chosen = [one for one in _asked(measured) if one.cell.rho == rho]
     methods, datasets = once(one.cell.method for one in chosen), once(one.cell.dataset for one in chosen)
-    complete = [name for name in datasets if all((name, rho, method) in early_blocks(chosen) for method in methods)]
-    common = [one for one in chosen if one.cell.dataset in complete]
-    count = max((len(_whole_blocks(common, rho, method)) for method in methods), default=0)
-    columns = min((5, 4, 6), key=lambda count: -len(datasets) % count) if len(datasets) > 5 else len(datasets)
-    rows = -(-len(datasets) // columns)  # the fewest empty places
-    figure = sheet(9.6, 3.6 + 1.75 * rows)
-    parts = figure.subfigures(2, 1, height_ratios=[3.0, 1.75 * rows], squeeze=False)
+    blocks = {(dataset, method): block for (dataset, _, method), block in find_blocks(chosen).items()}
+    common = [name for name in datasets if all((name, method) in blocks for method in methods)]
+    height = 1.75 * -(-len(datasets) // count_columns(len(datasets)))
+    figure = sheet(9.6, 3.6 + height)
+    parts = figure.subfigures(2, 1, height_ratios=[3.0, height], squeeze=False)
     above, below = parts[0, 0], parts[1, 0]
     left, right = above.subplots(1, 2)
-    small = np.atleast_1d(below.subplots(rows, columns, sharex=True, sharey=True)).ravel()
+    small = make_panels(below, len(datasets))
     styles = _styles(methods)
     for method in methods:
-        _draw(left, mean_course(common, rho, method, 0), styles[method], early_title(method))
-        _draw(right, right_course(common, rho, method), styles[method])
-        for axis, name in zip(small, datasets, strict=False):
-            if (name, rho, method) in early_blocks(chosen):
-                _draw(axis, _at_all(early_blocks(chosen)[name, rho, method], 0), styles[method], size=2.5)
-    left.set_title(f"NDCG@10, mean of {count} datasets" if count > 1 else "NDCG@10")
+        whole = _choose_whole([blocks[name, method] for name in common])
+        _draw(left, mean_course(whole)[0], styles[method], early_title(method))
+        _draw(right, right_course(whole), styles[method])
+    for axis, name in zip(small, datasets, strict=True):
+        own = {method: blocks[name, method] for method in methods if (name, method) in blocks}
+        for method, block in own.items():
+            _draw(axis, _find_course(block)[0], styles[method], size=2.5)
+        first = next(iter(own.values()))
+        axis.set_title(fill(f"{first[0].marked}, {_count_onsets(first)} onsets", 24), fontsize=8)
+    left.set_title(f"NDCG@10, mean of {len(whole)} datasets" if len(whole) > 1 else "NDCG@10")
     right.set_title(f"Rightly and firmly named so far (false notices {FALSE_NOTICES:.0%})")
-    for axis, name in zip(small, datasets, strict=False):
-        block = next(own for (own_name, _, _), own in early_blocks(chosen).items() if own_name == name)
-        axis.set_title(f"{_marked(block[0])}, {sum(one.scores.shape[2] for one in block)} onsets", fontsize=8)
-    for axis in (left, right, *small[: len(datasets)]):
+    for axis in (left, right, *small):
         _dress(axis)
-    for place, axis in enumerate(small[: len(datasets)]):
-        axis.tick_params(labelbottom=place + columns >= len(datasets))
-    for axis in small[len(datasets) :]:
-        axis.set_axis_off()
     for axis in (left, right):
         axis.set_xlabel("time since the onset, in window lengths")
     below.supxlabel("time since the onset, in window lengths", fontsize=8)
     below.supylabel("NDCG@10", fontsize=8)
-    above.legend(
-        *left.get_legend_handles_labels(), loc="outside lower center", ncols=min(4, len(methods)), frameon=False
-    )
+    handles = left.get_legend_handles_labels()
+    above.legend(*handles, loc="outside lower center", ncols=min(4, len(methods)), frameon=False)
     entitle(figure, f"How soon after the onset is the right case found? ρ={rho}%")
     return figure
 
@@ -481,19 +431,6 @@ def early_title(method: str) -> str:
     return "Flagship, normal a class" if parse(method) == parse(WITH_NORMALS) else parse(method).title
 
 
-def _marked(one: EarlyResult) -> str:
-    return f"{one.cell.dataset}{SIMULATED_MARK if one.simulated else ''}"
-
-
-def _once_pairs(measured: Sequence[EarlyResult]) -> list[tuple[int, str]]:
-    methods = once(one.cell.method for one in measured)
-    return [(rho, method) for rho in sorted({one.cell.rho for one in measured}) for method in methods]
-
-
-def _numbers(values: Iterable[float]) -> list[str]:
-    return ["" if np.isnan(value) else f"{value:.3f}" for value in values]
-
-
 def _fraction(share: float) -> str:
     """A share as people write it.
 
@@ -503,21 +440,6 @@ def _fraction(share: float) -> str:
     return str(Fraction(share).limit_denominator(32))
 
 
-def show_tables(measured: Sequence[EarlyResult]) -> list[ReportTable]:
-    """Scores by the time since the onset, and notices."""
-    return [early_table(measured), notice_table(measured)]
-
-
-def show_briefly(measured: Sequence[EarlyResult]) -> list[ReportTable]:
-    """What has room on a terminal."""
-    return [early_table(measured, brief=True), notice_table(measured)]
-
-
-def draw_figures(measured: Sequence[EarlyResult]) -> Mapping[str, Figure | None]:
-    """Means over datasets, the right notices so far, and a panel a dataset."""
-    return {"early": draw_early(measured)}
-
-
 STUDIES.register(
     Study(
         name="early",
@@ -525,10 +447,11 @@ STUDIES.register(
         measure=measure_cell,
         depends=depends_on,
         cells=cells_with_onsets,
-        read=EarlyResult.of,
-        tables=show_tables,
-        figures=draw_figures,
-        shown=show_briefly,
+        complete=cap_corpora,
+        result=EarlyResult,
+        tables=(early_table, notice_table),
+        figures={"early": draw_early},
+        shown=(partial(early_table, brief=True), notice_table),
         datasets=sources_with_onsets,
         methods=METHODS,
         seeds=(0,),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -11,24 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Task
-from readbench.benchmark.report import MARKS, ReportTable, count_origins, draw_curve, find_origins
-from readbench.benchmark.runs import (
-    OPINION,
-    Setting,
-    StatedProbabilities,
-    TaskOpinions,
-    datasets_at_hand,
-    load_cell_task,
-)
+from readbench.benchmark.report import ReportTable, draw_curve
+from readbench.benchmark.runs import OPINION, StatedProbabilities, TaskOpinions, datasets_at_hand
 from readbench.common.calibration import (
-    Reliability,
     auroc,
     coverage,
     detection_rate,
     expected_calibration_error,
     false_alarm_rate,
 )
-from readbench.common.plots import METHOD_COLOURS, NORMAL_GREY, REFERENCE_GREY, entitle, with_style
+from readbench.common.plots import METHOD_COLOURS, NORMAL_GREY, REFERENCE_GREY
 from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.method import Method
 from readbench.engine.parameters import Parameter
@@ -37,7 +29,20 @@ from readbench.engine.spec import MethodSpec
 from readbench.engine.vectors import VectorFolder, VectorStore
 from readbench.engine.windows import NORMAL
 from readbench.errors import UsageError
-from readbench.studies._study import STUDIES, Grid, Row, Study, StudyCell, make_panels, once
+from readbench.studies._study import (
+    STUDIES,
+    Grid,
+    Measured,
+    Row,
+    Study,
+    StudyCell,
+    count_seeds,
+    depends_on_task,
+    draw_panels,
+    group_by,
+    mark_origins,
+    tell,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,10 +106,9 @@ class Quality:
 
 
 @dataclass(frozen=True, eq=False)
-class OpinionQuality:
+class OpinionQuality(Measured):
     """The opinions of one method on one task at one level, what they are worth, and the fault types held out."""
 
-    cell: StudyCell
     answers: StatedProbabilities
     quality: Quality
     held_out: tuple[HeldOut, ...] = ()
@@ -137,19 +141,16 @@ def check_methods(grid: Grid) -> Grid:
     return grid
 
 
-def split_at(dataset: str, method: str, grid: Grid) -> list[StudyCell]:
-    """A cell a seed and level, of splits as the setting says."""
-    seeds = grid.seeds_of(dataset, grid["split_by"])
-    return [StudyCell(dataset, method, seed, rho) for seed in seeds for rho in grid.levels]
+def compose_tasks(grid: Grid) -> Grid:
+    """The grid, where its methods have opinions, with many queries and splits as the setting says."""
+    return check_methods(grid).composed(query_cap=QUERIES, split_by=grid["split_by"])
 
 
 def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
     """One row: what was stated, what it is worth, and how strange the fault types held out were."""
-    setting = _setting(grid)
-    task, _ = load_cell_task(cell.dataset, cell.seed, setting)
-    spec, encoding = require_opinions(cell.method).spec, within(progress, "encoding")
-    answers = form_opinions(task, cell.rho, spec, setting.cache, encoding)
-    held_out = novel_faults(task, cell.rho, spec, setting.cache, encoding) if grid["novelty"] else []
+    asked = grid.task(cell), cell.rho, require_opinions(cell.method).spec, grid.setting().cache
+    answers = form_opinions(*asked, within(progress, "encoding"))
+    held_out = novel_faults(*asked, within(progress, "encoding")) if grid["novelty"] else []
     stated = {name: getattr(answers.stated, name).tolist() for name in OPINION}
     kept = [{"fault": own.fault, "novel": own.novel.tolist(), "known": own.known.tolist()} for own in held_out]
     return [stated | {"quality": asdict(quality(answers, held_out)), "held_out": kept}]
@@ -157,11 +158,7 @@ def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
 
 def depends_on(cell: StudyCell, grid: Grid) -> object:
     """The task, and whether fault types are held out."""
-    return load_cell_task(cell.dataset, cell.seed, _setting(grid))[1], grid["novelty"]
-
-
-def _setting(grid: Grid) -> Setting:
-    return grid.setting(query_cap=QUERIES, split_by=grid["split_by"])
+    return depends_on_task(cell, grid), grid["novelty"]
 
 
 def quality(answers: TaskOpinions, held_out: list[HeldOut]) -> Quality:
@@ -231,102 +228,76 @@ def _mean_of(values: Sequence[float]) -> float:
 
 def opinion_table(measured: Sequence[OpinionQuality]) -> ReportTable:
     """One row a dataset and level, its mean over the seeds; below, the mean over the datasets of each level."""
-    levels = sorted({one.cell.rho for one in measured})
-    datasets = once(one.cell.dataset for one in measured)
-    origins = find_origins(datasets)
+    by_dataset = group_by(lambda one: one.cell.dataset, measured)
+    names, mean = mark_origins(by_dataset)
     rows, means = [], []
-    for rho in levels:
-        own = [_figures(measured, dataset, rho) for dataset in datasets]
-        rows += [[d + MARKS[origins[d]], str(rho), *map(_number, line)] for d, line in zip(datasets, own, strict=True)]
-        means.append(
-            [
-                f"mean of {count_origins(origins.values())}",
-                str(rho),
-                *(_number(_mean_of(column)) for column in zip(*own, strict=True)),
-            ]
-        )
-    seeds = len({one.cell.seed for one in measured})
-    caption = f"Opinions of {measured[0].cell.method}, mean over {seeds} split seed{'s' if seeds > 1 else ''}"
+    for rho in sorted({one.cell.rho for one in measured}):
+        blocks = [[one for one in own if one.cell.rho == rho] for own in by_dataset.values()]
+        figures = {name: _figures(own) for name, own in zip(names, blocks, strict=True) if own}
+        rows += [[name, str(rho), *tell(line, "-")] for name, line in figures.items()]
+        if 1 < len(figures) == len(names):
+            means.append([mean, str(rho), *tell(map(_mean_of, zip(*figures.values(), strict=True)), "-")])
+    caption = f"Opinions of {measured[0].cell.method}, mean over {count_seeds(measured)}"
     caption += "; ECE, and its floor for honest probabilities, of the queries of all seeds together"
-    return ReportTable("opinions", caption, ["Dataset", "ρ", *COLUMNS], rows + (means if len(datasets) > 1 else []))
+    return ReportTable("opinions", caption, ["Dataset", "ρ", *COLUMNS], rows + means)
 
 
-def _figures(measured: Sequence[OpinionQuality], dataset: str, rho: int) -> list[float]:
-    own = [one for one in measured if (one.cell.dataset, one.cell.rho) == (dataset, rho)]
-    accuracy, _, *others = map(_mean_of, zip(*(astuple(one.quality) for one in own), strict=True))
-    stated = StatedProbabilities.together(one.answers for one in own)
+def _figures(measured: Sequence[OpinionQuality]) -> list[float]:
+    accuracy, _, *others = map(_mean_of, zip(*(astuple(one.quality) for one in measured), strict=True))
+    stated = StatedProbabilities.together(one.answers for one in measured)
     return [accuracy, expected_calibration_error(stated.confidence, stated.correct), stated.floor, *others]
 
 
-def _number(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.3f}"
-
-
-def novelty_table(measured: Sequence[OpinionQuality]) -> ReportTable:
+def novelty_table(measured: Sequence[OpinionQuality]) -> ReportTable | None:
     """One row a dataset, level and fault type held out, means over the seeds in which it has queries."""
+    held_out = [(one.cell, held) for one in measured for held in one.held_out]
     rows = []
-    origins = find_origins({one.cell.dataset for one in measured})
-    for (dataset, rho, fault), own in _by_fault(measured).items():
-        figures = [np.mean([one.auroc for one in own]), np.mean([one.false_alarms for one in own])]
-        queries = sum(len(one.novel) for one in own)
-        name = dataset + MARKS[origins[dataset]]
-        rows.append([name, fault, str(rho), str(queries), *(f"{value:.3f}" for value in figures)])
+    for (dataset, rho, fault), own in group_by(lambda pair: (*_place(pair[0]), pair[1].fault), held_out).items():
+        figures = [np.mean([one.auroc for _, one in own]), np.mean([one.false_alarms for _, one in own])]
+        queries = sum(len(one.novel) for _, one in own)
+        rows.append([*mark_origins([dataset])[0], fault, str(rho), str(queries), *tell(figures)])
     caption = f"Fault types held out of the corpus of {measured[0].cell.method}: are their queries called new?"
-    return ReportTable("novelty", caption, ["Dataset", "Held out", "ρ", "queries", "AUROC", "FPR95"], rows)
+    header = ["Dataset", "Held out", "ρ", "queries", "AUROC", "FPR95"]
+    return ReportTable("novelty", caption, header, rows) if rows else None
 
 
-def _by_fault(measured: Sequence[OpinionQuality]) -> dict[tuple[str, int, str], list[HeldOut]]:
-    found: dict[tuple[str, int, str], list[HeldOut]] = {}
-    for one in measured:
-        for held in one.held_out:
-            found.setdefault((one.cell.dataset, one.cell.rho, held.fault), []).append(held)
-    return found
+def _place(cell: StudyCell) -> tuple[str, int]:
+    return cell.dataset, cell.rho
 
 
-@with_style
 def draw_reliability(measured: Sequence[OpinionQuality]) -> Figure:
     """Stated against real certainty at the lowest level: one panel a dataset, and one for all of them together."""
+    rho, chosen = _at_lowest_level(measured)
+    parts = {dataset: [one.answers for one in own] for dataset, own in chosen.items()}
+    if len(parts) > 1:
+        parts["all"] = [answers for own in parts.values() for answers in own]
+    title = f"Reliability at ρ={rho}%, queries of all split seeds together"
+    return draw_panels(parts, _draw_reliability, (2.5, 2.5), title, ("stated probability", "share of right answers"))
+
+
+def _draw_reliability(axis: Axes, title: str, answers: Sequence[StatedProbabilities]) -> None:
+    curve = StatedProbabilities.together(answers).curve
+    draw_curve(axis, f"{title}: ECE {curve.error:.3f}", curve)
+
+
+def _at_lowest_level(measured: Sequence[OpinionQuality]) -> tuple[int, dict[str, list[OpinionQuality]]]:
+    """That level, and its results by dataset."""
     rho = min(one.cell.rho for one in measured)
-    curves = _curves([one for one in measured if one.cell.rho == rho])
-    figure, axes = make_panels(len(curves), 2.5, 2.5)
-    for axis, (title, curve) in zip(axes, curves.items(), strict=True):
-        draw_curve(axis, f"{title}: ECE {curve.error:.3f}", curve)
-    entitle(figure, f"Reliability at ρ={rho}%, queries of all split seeds together")
-    figure.supxlabel("stated probability", fontsize=9)
-    figure.supylabel("share of right answers", fontsize=9)
-    return figure
+    return rho, group_by(lambda one: one.cell.dataset, (one for one in measured if one.cell.rho == rho))
 
 
-def _curves(measured: Sequence[OpinionQuality]) -> dict[str, Reliability]:
-    """Curves by title: of each dataset over all seeds, and of all where there are several."""
-    by_dataset: dict[str, list[StatedProbabilities]] = {}
-    for one in measured:
-        by_dataset.setdefault(one.cell.dataset, []).append(one.answers)
-    if len(by_dataset) > 1:
-        by_dataset["all"] = [one.answers for one in measured]
-    return {title: StatedProbabilities.together(own).curve for title, own in by_dataset.items()}
-
-
-@with_style
 def draw_novelty(measured: Sequence[OpinionQuality]) -> Figure | None:
     """Detection over false alarms at the lowest level: a panel a dataset; None where nothing could be held out.
 
     Thin lines are fault types, the thick one is their mean.
     """
-    rho = min(one.cell.rho for one in measured)
-    panels: dict[str, list[HeldOut]] = {}
-    for one in measured:
-        if one.cell.rho == rho and one.held_out:
-            panels.setdefault(one.cell.dataset, []).extend(one.held_out)
+    rho, chosen = _at_lowest_level(measured)
+    panels = {dataset: [held for one in own for held in one.held_out] for dataset, own in chosen.items()}
+    panels = {dataset: held for dataset, held in panels.items() if held}
     if not panels:
         return None
-    figure, axes = make_panels(len(panels), 2.5, 2.6)
-    for axis, (dataset, own) in zip(axes, panels.items(), strict=True):
-        draw_detection(axis, dataset, own)
-    entitle(figure, f"New faults at ρ={rho}%: types held out, and mean")
-    figure.supxlabel("share of known faults called new", fontsize=9)
-    figure.supylabel("share of new faults found", fontsize=9)
-    return figure
+    labels = "share of known faults called new", "share of new faults found"
+    return draw_panels(panels, draw_detection, (2.5, 2.6), f"New faults at ρ={rho}%: types held out, and mean", labels)
 
 
 def draw_detection(axis: Axes, title: str, held_out: Sequence[HeldOut]) -> None:
@@ -342,17 +313,6 @@ def draw_detection(axis: Axes, title: str, held_out: Sequence[HeldOut]) -> None:
     axis.set_aspect("equal")
 
 
-def show_tables(measured: Sequence[OpinionQuality]) -> list[ReportTable]:
-    """Opinions, and novelty where fault types were held out."""
-    held_out = [novelty_table(measured)] if any(one.held_out for one in measured) else []
-    return [opinion_table(measured), *held_out]
-
-
-def draw_figures(measured: Sequence[OpinionQuality]) -> Mapping[str, Figure | None]:
-    """The reliability diagram and the detection curves."""
-    return {"reliability": draw_reliability(measured), "novelty": draw_novelty(measured)}
-
-
 STUDIES.register(
     Study(
         name="opinions",
@@ -360,11 +320,10 @@ STUDIES.register(
         summary="Calibration and prediction sets of opinions on the fault type, and whether new faults are noticed.",
         measure=measure_cell,
         depends=depends_on,
-        cells=split_at,
-        complete=check_methods,
-        read=OpinionQuality.of,
-        tables=show_tables,
-        figures=draw_figures,
+        complete=compose_tasks,
+        result=OpinionQuality,
+        tables=(opinion_table, novelty_table),
+        figures={"reliability": draw_reliability, "novelty": draw_novelty},
         datasets=datasets_at_hand,
         methods=("flagship",),
         single=("methods",),

@@ -12,12 +12,12 @@ corrected score among other assets over that among other groups of the same asse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,16 +41,27 @@ from readbench.benchmark.protocol import (
     assets_of,
     build,
     compose_pools,
-    find_source,
 )
 from readbench.benchmark.report import ALPHA, ReportTable
 from readbench.benchmark.runs import Setting, Setup, rank_level
-from readbench.common.plots import GRID_GREY, METHOD_COLOURS, REFERENCE_GREY, entitle, with_style
+from readbench.common.plots import GRID_GREY, METHOD_COLOURS, REFERENCE_GREY
 from readbench.common.progress import Progress, within
 from readbench.engine.parameters import Parameter, ParameterRange
 from readbench.engine.registry import SOURCES
 from readbench.engine.spec import parse
-from readbench.studies._study import STUDIES, Grid, Row, Study, StudyCell, make_panels, once
+from readbench.studies._study import (
+    SIMULATED_MARK,
+    STUDIES,
+    Grid,
+    Measured,
+    Row,
+    Study,
+    StudyCell,
+    draw_panels,
+    find_blocks,
+    once,
+    tell,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +87,6 @@ FEWEST_BEYOND_CHANCE = 0.1
 """Corrected score on the same asset below which there is nothing to retain, and no share is given."""
 AWAY: tuple[PoolName, ...] = ("other", "matched")
 """Pools without the query's own asset."""
-SIMULATED_MARK = "†"
 BRIEF = ("Queries", "corrected same", "corrected other", "retained", "over assets", "retained matched")
 """Columns that have room on a terminal."""
 SHOWN = (-0.25, 1.05)
@@ -85,12 +95,10 @@ MARKERS = "osD^vP*Xhp<>d"
 
 
 @dataclass(frozen=True, eq=False)
-class ReadxResult:
-    """What a method found for the Q queries of an asset, in each pool.
+class ReadxResult(Measured):
+    """What a method found for the Q queries of an asset, the part of its cell, in each pool.
 
     Args:
-        cell: where; its part is the asset.
-        simulated: whether the source is.
         queries: (Q,) ids.
         faults: (Q,) fault types.
         groups: (Q,) recordings.
@@ -98,20 +106,11 @@ class ReadxResult:
         chance: (2, 4, Q) what random lists reach there.
     """
 
-    cell: StudyCell
-    simulated: bool
     queries: NDArray[np.str_]
     faults: NDArray[np.str_]
     groups: NDArray[np.str_]
     scores: Floats
     chance: Floats
-
-    @classmethod
-    def of(cls, cell: StudyCell, row: Row) -> Self:
-        """From a row."""
-        queries, faults, groups = (np.array(row[name]) for name in ("queries", "faults", "groups"))
-        scores, chance = (np.array(row[name], np.float64) for name in ("scores", "chance"))
-        return cls(cell, find_source(cell.dataset).info.simulated, queries, faults, groups, scores, chance)
 
 
 def sources_with_assets(root: Path | None) -> list[str]:
@@ -121,19 +120,20 @@ def sources_with_assets(root: Path | None) -> list[str]:
     return [name for name in (*first, *generated, last) if name in generated or (root and (root / name).is_dir())]
 
 
+def compose_tasks(grid: Grid) -> Grid:
+    """The grid with small pools."""
+    return grid.composed(normals_cap=NORMALS, corpus_cap=grid["cap"])
+
+
 def cells_of_assets(dataset: str, method: str, grid: Grid) -> Iterable[StudyCell]:
     """Those of a method on a source; none where it needs facts that the source does not have."""
-    _, assets, facts = _survey(dataset, _setting(grid))
+    _, assets, facts = _survey(dataset, grid.setting())
     needed = {NEEDED_FACTS[leg.stage.name] for leg in parse(method).legs if leg.stage.name in NEEDED_FACTS}
     if needed <= set(facts):
         for seed in grid.seeds:
             chosen = np.random.default_rng([seed, 0xA5]).permutation(len(assets))[:MOST_ASSETS]
             for number, rho in product(sorted(chosen), grid.levels):
                 yield StudyCell(dataset, method, seed, rho, assets[number])
-
-
-def _setting(grid: Grid) -> Setting:
-    return grid.setting(normals_cap=NORMALS, corpus_cap=grid["cap"])
 
 
 @lru_cache(maxsize=64)
@@ -146,14 +146,14 @@ def _survey(dataset: str, setting: Setting) -> tuple[str, list[str], tuple[str, 
 
 def depends_on(cell: StudyCell, grid: Grid) -> object:
     """The windows of the source, and how they are drawn."""
-    setting = _setting(grid)
+    setting = grid.setting()
     return _survey(cell.dataset, setting)[0], setting.composition
 
 
 def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
     """One row."""
     judged = []
-    for pool, setup in _load_pools(cell.dataset, cell.part, cell.seed, _setting(grid)):
+    for pool, setup in _load_pools(cell.dataset, cell.part, cell.seed, grid.setting()):
         order = rank_level(setup, setup.method(parse(cell.method), within(progress, "encoding")), cell.rho).order
         judged.append((pool, setup.task, judge_pool(setup.task, cell.rho, order)))
     return [join_pools(judged)]
@@ -209,37 +209,30 @@ class ReadxBlock:
     """What a method found on one dataset at one level: the queries of all its assets, and how much each counts.
 
     Args:
-        results: one an asset and seed.
+        scores: (2, 4, Q) metrics in pools.
+        chance: (2, 4, Q) of random lists.
+        faults: (Q,) fault types.
+        assets: (Q,) names of assets.
+        groups: (Q,) recordings.
         by_query: each query counts the same; else each fault type, and in it each asset.
     """
 
-    results: tuple[ReadxResult, ...]
+    scores: Floats
+    chance: Floats
+    faults: NDArray[np.str_]
+    assets: NDArray[np.str_]
+    groups: NDArray[np.str_]
     by_query: bool = False
 
-    @cached_property
-    def scores(self) -> Floats:
-        """(2, 4, Q) metrics in pools."""
-        return np.concatenate([one.scores for one in self.results], axis=2)
-
-    @cached_property
-    def chance(self) -> Floats:
-        """(2, 4, Q) of random lists."""
-        return np.concatenate([one.chance for one in self.results], axis=2)
-
-    @cached_property
-    def faults(self) -> NDArray[np.str_]:
-        """(Q,) fault types."""
-        return np.concatenate([one.faults for one in self.results])
-
-    @cached_property
-    def assets(self) -> NDArray[np.str_]:
-        """(Q,) names of assets."""
-        return np.repeat([one.cell.part for one in self.results], [len(one.faults) for one in self.results])
-
-    @cached_property
-    def groups(self) -> NDArray[np.str_]:
-        """(Q,) recordings."""
-        return np.concatenate([one.groups for one in self.results])
+    @classmethod
+    def of(cls, results: Sequence[ReadxResult], *, by_query: bool = False) -> ReadxBlock:
+        """From the results of all assets and seeds."""
+        scores, chance = (
+            np.concatenate([getattr(one, name) for one in results], axis=2) for name in ("scores", "chance")
+        )
+        faults, groups = (np.concatenate([getattr(one, name) for one in results]) for name in ("faults", "groups"))
+        assets = np.repeat([one.cell.part for one in results], [len(one.faults) for one in results])
+        return cls(scores, chance, faults, assets, groups, by_query)
 
     def can_find(self, *pools: PoolName) -> NDArray[np.bool_]:
         """(Q,) queries with something to find in all of these pools: cases of their type, and cases that are not."""
@@ -311,19 +304,6 @@ def _share_of(sums: Floats) -> Floats:
     return _ratio(sums[0] / sums[1], sums[2] / sums[3])
 
 
-Blocks = dict[tuple[str, int, str], ReadxBlock]
-
-
-def readx_blocks(measured: Sequence[ReadxResult], *, by_query: bool = False) -> Blocks:
-    """By dataset, level and method, in the order of the study."""
-    found: dict[tuple[str, int, str], list[ReadxResult]] = {}
-    for one in measured:
-        found.setdefault((one.cell.dataset, one.cell.rho, one.cell.method), []).append(one)
-    place = {name: number for number, name in enumerate(once(one.cell.dataset for one in measured))}
-    order = sorted(found, key=lambda key: (place[key[0]], key[1]))
-    return {key: ReadxBlock(tuple(found[key]), by_query) for key in order}
-
-
 def readx_table(measured: Sequence[ReadxResult], *, by_query: bool = False, brief: bool = False) -> ReportTable:
     """One row a dataset, level and method.
 
@@ -332,16 +312,11 @@ def readx_table(measured: Sequence[ReadxResult], *, by_query: bool = False, brie
         by_query: each query counts the same; else each fault type, and in it each asset.
         brief: leave out hit rates, chance and all cases, for a terminal.
     """
-    rows: list[list[str]] = []
-    rules, last = [], ("", -1)
-    for (dataset, rho, method), block in readx_blocks(measured, by_query=by_query).items():
-        if (dataset, rho) != last:
-            rules.append(len(rows))
-            last = (dataset, rho)
-        mark = SIMULATED_MARK if block.results[0].simulated else ""
-        figures = _figures(block)
-        chosen = BRIEF if brief else figures
-        rows.append([f"{dataset}{mark}", str(rho), method_title(method), *(figures[name] for name in chosen)])
+    rows = []
+    for (_, rho, method), results in find_blocks(measured).items():
+        figures = _figures(ReadxBlock.of(results, by_query=by_query))
+        titles = BRIEF if brief else tuple(figures)
+        rows.append([results[0].marked, str(rho), parse(method).title, *(figures[name] for name in titles)])
     counted = "each query counts the same" if by_query else "each fault type counts the same, and in it each asset"
     caption = (
         "READ-X: the same faults searched among all cases, among other groups of the same asset, and among other"
@@ -350,9 +325,8 @@ def readx_table(measured: Sequence[ReadxResult], *, by_query: bool = False, brie
         " assets as the same one has. Figures are over queries that can find something in both;"
         f" {SIMULATED_MARK} simulated"
     )
-    header = ["Dataset", "ρ", "Method", *(BRIEF if brief else _figures(block))]
     name = "readx-queries" if by_query else "readx"
-    return ReportTable(name, caption, header, rows, labels=3, rules=tuple(rules[1:]))
+    return ReportTable(name, caption, ["Dataset", "ρ", "Method", *titles], rows, labels=3)
 
 
 def _figures(block: ReadxBlock) -> dict[str, str]:
@@ -366,16 +340,20 @@ def _figures(block: ReadxBlock) -> dict[str, str]:
     }
     values |= {f"corrected {pool}": block.corrected(pool, paired) for pool in ("same", "other")}
     values |= {"other, all queries": block.other, "retained": block.retained()}
-    counts = {"Assets": str(len(np.unique(block.assets[asked]))), "Queries": str(int(asked.sum()))}
-    clusters = {"over assets": block.assets, "over groups": block.groups}
-    intervals = {title: _bracket(block.retained_interval(names)) for title, names in clusters.items()}
     matched = {
-        "corrected matched": _number(block.corrected("matched", block.can_find("same", "matched"))),
-        "retained matched": _number(block.retained("matched")),
-        "matched, over assets": _bracket(block.retained_interval(block.assets, "matched")),
-        "matched, over groups": _bracket(block.retained_interval(block.groups, "matched")),
+        "corrected matched": block.corrected("matched", block.can_find("same", "matched")),
+        "retained matched": block.retained("matched"),
     }
-    return counts | {title: _number(value) for title, value in values.items()} | intervals | matched
+    counts = {"Assets": str(len(np.unique(block.assets[asked]))), "Queries": str(int(asked.sum()))}
+    numbers, others = (dict(zip(part, tell(part.values()), strict=True)) for part in (values, matched))
+    return counts | numbers | _intervals(block, "other") | others | _intervals(block, "matched")
+
+
+def _intervals(block: ReadxBlock, pool: PoolName) -> dict[str, str]:
+    """Of the retained share, by the titles of their columns."""
+    found = {name: block.retained_interval(getattr(block, name), pool) for name in ("assets", "groups")}
+    start = "" if pool == "other" else f"{pool}, "
+    return {f"{start}over {name}": f"{i.low:.2f} to {i.high:.2f}" if i else "" for name, i in found.items()}
 
 
 def ranking_table(measured: Sequence[ReadxResult], *, rho: int | None = None, real: bool = False) -> ReportTable | None:
@@ -394,15 +372,17 @@ def ranking_table(measured: Sequence[ReadxResult], *, rho: int | None = None, re
     rows = []
     for m in board.order:
         gap = "" if m == board.order[0] else _signed(board.ahead[m])
-        means = [_number(float(part[:, m].mean())) for part in (board.other, board.same["other"])]
-        shares = [_with_interval(board.retained(m, pool)) for pool in AWAY]
-        rows.append([method_title(board.methods[m]), *means, *shares, f"{board.ranks[m]:.2f}", board.letters[m], gap])
+        means = tell(part[:, m].mean() for part in (board.other, board.same["other"]))
+        shares = [
+            f"{i.mean:.3f} [{i.low:.2f}, {i.high:.2f}]" if i else "" for i in (board.retained(m, pool) for pool in AWAY)
+        ]
+        rows.append([board.titles[m], *means, *shares, f"{board.ranks[m]:.2f}", board.letters[m], gap])
     kind = "real datasets" if real else "datasets"
     caption = (
-        f"READ-X at ρ={board.rho}%, {len(board.datasets)} {kind}: mean corrected score among other assets, and among"
-        f" the same asset ({len(board.paired)} of them); the retained share of the latter, among all and among as many"
-        " cases, with its interval over datasets; mean rank on other assets; methods that share a letter are not shown"
-        " to differ (Wilcoxon and Holm); how far the first is ahead, with its interval over datasets"
+        f"READ-X at ρ={board.rho}%, {len(board.other)} {kind}: mean corrected score among other assets, and among"
+        f" the same asset ({len(board.same['other'])} of them); the retained share of the latter, among all and among"
+        " as many cases, with its interval over datasets; mean rank on other assets; methods that share a letter are"
+        " not shown to differ (Wilcoxon and Holm); how far the first is ahead, with its interval over datasets"
     )
     header = ["Method", "Other assets", "Same asset", "Retained", "Matched", "Rank", "Tied", "First is ahead by"]
     name = "-".join(["readx-ranking", *([f"rho{board.rho}"] if board.rho else []), *(["real"] if real else [])])
@@ -415,19 +395,16 @@ class ReadxStandings:
 
     Args:
         rho: the level.
-        datasets: D names.
-        methods: M texts, those that are measured on all.
+        titles: of the M methods that are measured on all datasets.
         other: (D, M) corrected scores among other assets, over all queries.
-        paired: of the datasets, those whose assets have a history of their own.
-        same: by what it is compared with, (paired, M) corrected scores on the same asset.
-        kept: of that pool, (paired, M) those on the same queries.
+        same: by what it is compared with, (P, M) corrected scores on the same asset, of datasets whose assets have a
+            history.
+        kept: of that pool, (P, M) those on the same queries.
     """
 
     rho: int
-    datasets: list[str]
-    methods: list[str]
+    titles: list[str]
     other: Floats
-    paired: list[str]
     same: dict[PoolName, Floats]
     kept: dict[PoolName, Floats]
 
@@ -444,7 +421,7 @@ class ReadxStandings:
     @cached_property
     def letters(self) -> list[str]:
         """(M,) methods that share a letter are not shown to differ."""
-        texts = ["" for _ in self.methods]
+        texts = ["" for _ in self.titles]
         for letter, group in zip("abcdefghijklmnopqrstuvwxyz", wilcoxon_holm(self.other).cliques, strict=False):
             for m in group:
                 texts[m] += letter
@@ -454,7 +431,7 @@ class ReadxStandings:
     def ahead(self) -> list[ConfidenceInterval]:
         """(M,) the first method less each one."""
         best = self.other[:, self.order[0]]
-        return [paired_bootstrap(best, self.other[:, m], seed=0) for m in range(len(self.methods))]
+        return [paired_bootstrap(best, self.other[:, m], seed=0) for m in range(len(self.titles))]
 
     def retained(self, m: int, pool: PoolName) -> ConfidenceInterval | None:
         """Mean of a method in a pool of other assets over that on the same one, datasets being drawn."""
@@ -475,140 +452,93 @@ class ReadxStandings:
         lead = "is ahead of" if gap.low > 0 else "is not shown to be ahead of"
         return [
             f"ρ={self.rho}%: Friedman over {over}: p = {test.p_value:.2g}, {differ}.",
-            f"{method_title(self.methods[best])} {lead} {method_title(self.methods[second])}: {_signed(gap)}.",
+            f"{self.titles[best]} {lead} {self.titles[second]}: {_signed(gap)}.",
         ]
 
 
 def standings(measured: Sequence[ReadxResult], *, rho: int | None = None, real: bool = False) -> ReadxStandings | None:
     """Methods that have every dataset; arguments as of `ranking_table`."""
-    rho = min(one.cell.rho for one in measured) if rho is None else rho
-    blocks = readx_blocks([one for one in measured if one.cell.rho == rho and not (real and one.simulated)])
-    datasets = once(dataset for dataset, _, _ in blocks)
-    methods = [
-        method
-        for method in once(method for _, _, method in blocks)
-        if all((dataset, rho, method) in blocks for dataset in datasets)
-    ]
+    level = min(one.cell.rho for one in measured) if rho is None else rho
+    blocks = _at_level([one for one in measured if not (real and one.simulated)], level)
+    datasets = once(dataset for dataset, _ in blocks)
+    methods = [m for m in once(method for _, method in blocks) if all((dataset, m) in blocks for dataset in datasets)]
     if len(datasets) < MIN_DATASETS or len(methods) < 2:
         return None
-
-    def collect(names: list[str], value: Callable[[ReadxBlock], float]) -> Floats:
-        return np.array([[value(blocks[name, rho, method]) for method in methods] for name in names])
-
-    paired = [name for name in datasets if blocks[name, rho, methods[0]].paired.any()]
-    return ReadxStandings(
-        rho,
-        datasets,
-        methods,
-        collect(datasets, lambda block: block.other),
-        paired,
-        {pool: collect(paired, partial(_at_home, pool=pool)) for pool in AWAY},
-        {pool: collect(paired, partial(_away, pool=pool)) for pool in AWAY},
-    )
+    table = [[blocks[dataset, method] for method in methods] for dataset in datasets]
+    paired = [row for row in table if row[0].paired.any()]
+    same: dict[PoolName, Floats] = {}
+    kept: dict[PoolName, Floats] = {}
+    for pool in AWAY:
+        scores = [
+            [[b.corrected(own, b.can_find("same", pool)) for b in row] for row in paired] for own in ("same", pool)
+        ]
+        same[pool], kept[pool] = np.array(scores)
+    other = np.array([[block.other for block in row] for row in table])
+    return ReadxStandings(level, [parse(method).title for method in methods], other, same, kept)
 
 
-def _at_home(block: ReadxBlock, pool: PoolName) -> float:
-    return block.corrected("same", block.can_find("same", pool))
+def _at_level(measured: Sequence[ReadxResult], rho: int) -> dict[tuple[str, str], ReadxBlock]:
+    """By dataset and method."""
+    blocks = find_blocks([one for one in measured if one.cell.rho == rho])
+    return {(dataset, method): ReadxBlock.of(results) for (dataset, _, method), results in blocks.items()}
 
 
-def _away(block: ReadxBlock, pool: PoolName) -> float:
-    return block.corrected(pool, block.can_find("same", pool))
-
-
-@with_style
 def draw_readx(measured: Sequence[ReadxResult]) -> Figure | None:
     """Corrected scores on the same asset and on others at the lowest level; None where no asset has a history."""
     rho = min(one.cell.rho for one in measured)
-    blocks = {
-        (dataset, method): block
-        for (dataset, level, method), block in readx_blocks(measured).items()
-        if level == rho and block.paired.any()
-    }
+    blocks = {key: block for key, block in _at_level(measured, rho).items() if block.paired.any()}
     if not blocks:
         return None
-    datasets, methods = (once(key[at] for key in blocks) for at in (0, 1))
-    figure, axes = make_panels(len(methods) + 1, 2.1, 2.2)
-    for axis, method in zip(axes[:-1], methods, strict=True):
-        own = {name: blocks[name, method] for name in datasets if (name, method) in blocks}
-        _panel(axis, method_title(method), own, datasets)
-    _name_datasets(axes[-1], {name: block for (name, _), block in blocks.items()})
-    figure.supxlabel("other recordings of the same asset", fontsize=9)
-    figure.supylabel("other assets only", fontsize=9)
-    entitle(figure, f"Does the fault come back on another machine? Corrected NDCG@10 at ρ={rho}%")
-    return figure
+    hollow = {one.cell.dataset: one.simulated for one in measured}
+    marks = {name: _mark(number, hollow[name]) for number, name in enumerate(once(name for name, _ in blocks))}
+    panels: dict[str, dict[str, ReadxBlock]] = {}
+    for (name, method), block in blocks.items():
+        panels.setdefault(method, {})[name] = block
+    title = f"Does the fault come back on another machine? Corrected NDCG@10 at ρ={rho}%"
+    labels = "other recordings of the same asset", "other assets only"
+    return draw_panels(panels | {"": {}}, partial(_draw_panel, marks=marks), (2.1, 2.2), title, labels)
 
 
-def _panel(axis: Axes, title: str, blocks: dict[str, ReadxBlock], datasets: Sequence[str]) -> None:
+def _draw_panel(axis: Axes, method: str, blocks: dict[str, ReadxBlock], marks: dict[str, dict[str, Any]]) -> None:
+    """The datasets of a method; without any, the last panel, which says whose mark is which."""
+    if not blocks:
+        axis.set_axis_off()
+        for name, mark in marks.items():
+            axis.scatter([], [], label=name, **mark)
+        title = "filled: real\nhollow: simulated\ndashed: nothing lost"
+        axis.legend(loc="center", frameon=False, fontsize=7, title=title, title_fontsize=7)
+        return
     axis.plot([0, 1], [0, 1], color=REFERENCE_GREY, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
     axis.axhline(0, color=GRID_GREY, linewidth=0.8, zorder=0)
     axis.axvline(0, color=GRID_GREY, linewidth=0.8, zorder=0)
     for name, block in blocks.items():
         same, other = (max(SHOWN[0], block.corrected(pool, block.paired)) for pool in ("same", "other"))
-        axis.scatter([same], [other], **_mark(datasets.index(name), block))
-    axis.set_title(title, fontsize=8)
-    axis.set_xlim(*SHOWN)
-    axis.set_ylim(*SHOWN)
-    axis.set_xticks([0, 0.5, 1])
-    axis.set_yticks([0, 0.5, 1])
-    axis.set_aspect("equal")
+        axis.scatter([same], [other], **marks[name])
+    axis.set_title(parse(method).title, fontsize=8)
+    axis.set(xlim=SHOWN, ylim=SHOWN, xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")
     axis.tick_params(labelsize=7)
 
 
-def _mark(number: int, block: ReadxBlock) -> dict[str, Any]:
+def _mark(number: int, hollow: bool) -> dict[str, Any]:  # noqa: FBT001 - of a dataset
     """How the points of a dataset look: hollow where it is simulated."""
     colour = METHOD_COLOURS[number % len(METHOD_COLOURS)]
-    face = "none" if block.results[0].simulated else colour
+    face = "none" if hollow else colour
     return {"s": 26, "marker": MARKERS[number % len(MARKERS)], "facecolors": face, "edgecolors": colour}
 
 
-def _name_datasets(axis: Axes, blocks: dict[str, ReadxBlock]) -> None:
-    """Which mark is which dataset, in the last panel."""
-    axis.set_axis_off()
-    for number, (name, block) in enumerate(blocks.items()):
-        axis.scatter([], [], label=name, **_mark(number, block))
-    title = "filled: real\nhollow: simulated\ndashed: nothing lost"
-    axis.legend(loc="center", frameon=False, fontsize=7, title=title, title_fontsize=7)
-
-
-def show_tables(measured: Sequence[ReadxResult]) -> list[ReportTable]:
-    """Results by fault type and by query, and the ranking at each level, of all datasets and of real ones."""
-    asked = product(sorted({one.cell.rho for one in measured}), (False, True))
-    ranked = [ranking_table(measured, rho=rho, real=real) for rho, real in asked]
-    return [readx_table(measured), readx_table(measured, by_query=True), *filter(None, ranked)]
-
-
-def show_briefly(measured: Sequence[ReadxResult]) -> list[ReportTable]:
-    """What has room on a terminal."""
-    return [readx_table(measured, brief=True), *filter(None, [ranking_table(measured)])]
+def ranking_tables(measured: Sequence[ReadxResult]) -> list[ReportTable]:
+    """The ranking at each level, of all datasets and of real ones."""
+    return [table for asked in _rankings(measured) if (table := ranking_table(measured, **asked))]
 
 
 def say(measured: Sequence[ReadxResult]) -> list[str]:
     """What the tests of each ranking allow to be said."""
-    asked = product(sorted({one.cell.rho for one in measured}), (False, True))
-    boards = [standings(measured, rho=rho, real=real) for rho, real in asked]
+    boards = [standings(measured, **asked) for asked in _rankings(measured)]
     return [line for board in boards if board for line in board.sentences()]
 
 
-def draw_figures(measured: Sequence[ReadxResult]) -> Mapping[str, Figure | None]:
-    """Same asset against other assets, a panel a method and a point a dataset."""
-    return {"readx": draw_readx(measured)}
-
-
-def method_title(text: str) -> str:
-    """Name of a method in tables."""
-    return parse(text).title
-
-
-def _number(value: float) -> str:
-    return "" if np.isnan(value) else f"{value:.3f}"
-
-
-def _bracket(interval: ConfidenceInterval | None) -> str:
-    return f"{interval.low:.2f} to {interval.high:.2f}" if interval else ""
-
-
-def _with_interval(interval: ConfidenceInterval | None) -> str:
-    return f"{interval.mean:.3f} [{interval.low:.2f}, {interval.high:.2f}]" if interval else ""
+def _rankings(measured: Sequence[ReadxResult]) -> list[dict[str, Any]]:
+    return [{"rho": rho, "real": real} for rho in sorted({one.cell.rho for one in measured}) for real in (False, True)]
 
 
 def _signed(interval: ConfidenceInterval) -> str:
@@ -622,10 +552,11 @@ STUDIES.register(
         measure=measure_cell,
         depends=depends_on,
         cells=cells_of_assets,
-        read=ReadxResult.of,
-        tables=show_tables,
-        figures=draw_figures,
-        shown=show_briefly,
+        complete=compose_tasks,
+        result=ReadxResult,
+        tables=(readx_table, partial(readx_table, by_query=True), ranking_tables),
+        figures={"readx": draw_readx},
+        shown=(partial(readx_table, brief=True), ranking_table),
         notes=say,
         datasets=sources_with_assets,
         methods=METHODS,

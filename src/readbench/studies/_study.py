@@ -8,7 +8,7 @@ FIGURE.svg, .png    each figure
 ```
 
 Started again with the same folder, a study keeps what is finished and depends on the same data, method and code. A cell
-that fails says why and does not stop the others. A plug-in adds a study as this package does: `STUDIES.register(...)`.
+that fails says why and does not stop the others. A plug-in adds a study with `readbench.register_study`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from readbench.benchmark.protocol import SplitUnit
-from readbench.benchmark.report import ReportTable
+import numpy as np
+
+from readbench.benchmark.protocol import Task, find_source
+from readbench.benchmark.report import MARKS, ReportTable, count_origins, find_origins
 from readbench.benchmark.runs import (
     DEFAULT_SEEDS,
     Executor,
@@ -38,26 +40,32 @@ from readbench.benchmark.runs import (
     take_once,
 )
 from readbench.common.files import write_json, write_text
-from readbench.common.plots import save, sheet
+from readbench.common.plots import entitle, save, sheet, with_style
 from readbench.common.progress import SILENT, Progress, within
 from readbench.common.sharing import one_thread_for_products
 from readbench.engine.method import Method
 from readbench.engine.parameters import Parameter, Value
 from readbench.engine.registry import METRICS, Catalogue, origin_of
 from readbench.engine.spec import COMPOSED, parse, parse_dataset
+from readbench.engine.vectors import VectorFolder
 from readbench.errors import DataError, ReadbenchError, UnknownNameError, UsageError
 from readbench.studies._used_code import find_used_code
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
-Result = TypeVar("Result")
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 Cell = TypeVar("Cell", bound=Hashable)
+Result = TypeVar("Result", bound="Measured")
 Row = dict[str, Any]
 """What was found in a cell, as plain JSON."""
+Tables = ReportTable | Iterable[ReportTable] | None
 AXES = {"datasets": "--datasets", "methods": "--methods", "seeds": "--seeds", "levels": "--rho"}
 """Axes of a grid and the options that choose them."""
+SIMULATED_MARK = "†"
+"""Stands behind the names of simulated datasets, by whomever."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,37 @@ class StudyCell:
         return f"{self.dataset} seed {self.seed} rho {self.rho}{part} {self.method}"
 
 
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What was found in a cell. Each study adds fields, which its rows name; lists are arrays here, and null is NaN."""
+
+    cell: StudyCell
+
+    @classmethod
+    def of(cls, cell: StudyCell, row: Row) -> Self:
+        """From a row."""
+        return cls(cell, **{name: _read_value(value) for name, value in row.items()})
+
+    @cached_property
+    def marked(self) -> str:
+        """The dataset, marked where it is simulated."""
+        return f"{self.cell.dataset}{SIMULATED_MARK if self.simulated else ''}"
+
+    @cached_property
+    def simulated(self) -> bool:
+        """Whether the dataset is."""
+        return find_source(self.cell.dataset).info.simulated
+
+
+def _read_value(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, dict):
+        return {name: _read_value(part) for name, part in value.items()}
+    if not isinstance(value, list):
+        return float("nan") if value is None else value
+    found = np.array(value)
+    return found.astype(np.float64) if found.dtype == object else found  # null in it
+
+
 @dataclass(frozen=True)
 class Grid:
     """Where a study is measured.
@@ -96,6 +135,7 @@ class Grid:
         out: folder of the study; all workers must see it.
         root: data root.
         cache: cache root.
+        composition: sizes and splits of the tasks where they are not those of a run, by field of `Composition`.
     """
 
     datasets: tuple[str, ...]
@@ -106,20 +146,34 @@ class Grid:
     out: Path = Path("runs/study")
     root: Path | None = None
     cache: Path | None = None
+    composition: tuple[tuple[str, Any], ...] = ()
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - of the type that the setting declares
         return dict(self.settings)[name]
 
-    def setting(self, **composition: object) -> Setting:
-        """What all cells share; `composition` changes sizes and splits of the tasks."""
-        plan = Plan(self.datasets, self.methods, self.seeds, self.levels)
-        own = Setting.of(plan, self.out, self.root, self.cache)
-        return replace(own, composition=replace(own.composition, **composition))  # type: ignore[arg-type]
+    def composed(self, **composition: object) -> Grid:
+        """The grid with other sizes or splits of the tasks."""
+        return replace(self, composition=(*self.composition, *composition.items()))
 
-    def seeds_of(self, dataset: str, split_by: SplitUnit = "group") -> tuple[int, ...]:
+    def setting(self) -> Setting:
+        """What all cells share."""
+        plan = Plan(self.datasets, self.methods, self.seeds, self.levels)
+        shared = Setting.of(plan, self.out, self.root, self.cache)
+        return replace(shared, composition=replace(shared.composition, **dict(self.composition)))
+
+    def seeds_of(self, dataset: str) -> tuple[int, ...]:
         """Seeds whose splits of a dataset differ."""
-        plan = Plan((dataset,), self.methods, self.seeds, self.levels, split_by=split_by)
-        return take_once(plan, self.setting(split_by=split_by)).seeds_of(dataset)
+        setting = self.setting()
+        plan = Plan((dataset,), self.methods, self.seeds, self.levels, split_by=setting.composition.split_by)
+        return take_once(plan, setting).seeds_of(dataset)
+
+    def task(self, cell: StudyCell) -> Task:
+        """The task of a cell; the last ones stay in memory."""
+        return load_cell_task(cell.dataset, cell.seed, self.setting())[0]
+
+    def method(self, cell: StudyCell, progress: Progress = SILENT) -> Method:
+        """The method of a cell, with vectors from the cache."""
+        return Method(cell.method, vectors=VectorFolder(self.setting().cache), progress=within(progress, "encoding"))
 
 
 def cells_of(dataset: str, method: str, grid: Grid) -> Iterable[StudyCell]:
@@ -140,9 +194,9 @@ class Study(Generic[Result]):
         name: in the command and of the files.
         summary: one sentence.
         measure: the rows of a cell.
-        read: a result from a cell and a row.
-        tables: of all results.
-        figures: of all results, by the names of their files; None where there is nothing to draw.
+        result: what a row is read as.
+        tables: each makes one from all results, several, or None where there is nothing to show.
+        figures: likewise, by the names of their files.
         shown: the tables that a terminal has room for; all by default.
         notes: sentences below the tables.
         depends: what else than the code, the method and the cell decides its rows: data and settings.
@@ -166,10 +220,10 @@ class Study(Generic[Result]):
     name: str
     summary: str
     measure: Callable[[StudyCell, Progress, Grid], list[Row]]
-    read: Callable[[StudyCell, Row], Result]
-    tables: Callable[[Sequence[Result]], Sequence[ReportTable]]
-    figures: Callable[[Sequence[Result]], Mapping[str, Figure | None]] | None = None
-    shown: Callable[[Sequence[Result]], Sequence[ReportTable]] | None = None
+    result: type[Result]
+    tables: Sequence[Callable[[Sequence[Result]], Tables]]
+    figures: Mapping[str, Callable[[Sequence[Result]], Figure | None]] = field(default_factory=dict)
+    shown: Sequence[Callable[[Sequence[Result]], Tables]] = ()
     notes: Callable[[Sequence[Result]], Sequence[str]] | None = None
     depends: Callable[[StudyCell, Grid], object] = depends_on_task
     cells: Callable[[str, str, Grid], Iterable[StudyCell]] = cells_of
@@ -197,6 +251,11 @@ class Study(Generic[Result]):
     def origin(self) -> str:
         """Where it comes from."""
         return origin_of(self.measure)
+
+    def show(self, results: Sequence[Result], *, briefly: bool = False) -> list[ReportTable]:
+        """All tables of the results, or those that a terminal has room for."""
+        made = [make(results) for make in (briefly and self.shown) or self.tables]
+        return list(chain.from_iterable([one] if isinstance(one, ReportTable) else one or () for one in made))
 
     def grid(
         self,
@@ -318,10 +377,10 @@ def run_study(
             cells += study.cells(dataset, method, grid)
         except (DataError, OSError) as error:
             failures.append(Failure(f"{dataset} {method}", str(error)))
-    own, work = partial(identify, study=study, grid=grid), partial(measure_cell, study=study, grid=grid)
-    ended = measure_cells(cells, own, work, grid.out, executor, progress)
+    told, work = partial(identify, study=study, grid=grid), partial(measure_cell, study=study, grid=grid)
+    ended = measure_cells(cells, told, work, grid.out, executor, progress)
     failures += [Failure(str(cell), one.failure) for cell, one in ended.items() if one.failure]
-    results = [study.read(cell, row) for cell, one in ended.items() for row in one.rows]
+    results = [study.result.of(cell, row) for cell, one in ended.items() for row in one.rows]
     return StudyResult(results, tuple(failures), sum(one.reused for one in ended.values()))
 
 
@@ -399,7 +458,8 @@ def identify(cell: StudyCell, study: Study[Any], grid: Grid) -> str:
     judges = [part for one in metrics for part in (one.factory, one.chance) if part]
     method = None if cell.method in study.probes else Method(cell.method)
     also = (used.digest, str(cell), study.depends(cell, grid), *(method.content_keys if method else ()))
-    return fingerprint_of(*used.roots, *judges, spec=method.spec if method else None, also=also)
+    roots: dict[Callable[..., Any], None] = dict.fromkeys((load_cell_task, Method, *used.roots, *judges))  # by a grid
+    return fingerprint_of(*roots, spec=method.spec if method else None, also=also)
 
 
 def name_file(text: str) -> str:
@@ -425,13 +485,13 @@ def _read(path: Path, fingerprint: str) -> list[Row] | None:
 def write_study(study: Study[Result], results: Sequence[Result], grid: Grid) -> list[str]:
     """Write tables, the page with all of them, and figures; the names of the files."""
     folder = grid.out
-    tables = study.tables(results)
+    tables = study.show(results)
     notes = study.notes(results) if study.notes else ()
     texts = {f"{study.name}.md": "\n".join([*(table.markdown() for table in tables), *notes, ""])}
     texts |= {f"{table.name}.csv": table.csv() for table in tables}
     for name, text in texts.items():
         write_text(folder / name, text)
-    drawn = study.figures(results) if study.figures else {}
+    drawn = {name: draw(results) for name, draw in study.figures.items()}
     files = {f"{name}.{suffix}": figure for name, figure in drawn.items() if figure for suffix in ("svg", "png")}
     for name, figure in files.items():
         save(figure, folder / name)
@@ -440,20 +500,86 @@ def write_study(study: Study[Result], results: Sequence[Result], grid: Grid) -> 
     return [*texts, *files]
 
 
-def once(names: Iterable[str]) -> list[str]:
+def once(names: Iterable[K]) -> list[K]:
     """Names in the order in which they come first."""
     return list(dict.fromkeys(names))
 
 
-def make_panels(count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """A figure of so many panels of a size in inches, in the rows that leave the fewest empty places."""
-    columns = min((5, 4, 6), key=lambda own: -count % own) if count > 5 else count
-    rows = -(-count // columns)
-    figure = sheet(width * columns + 0.4, height * rows + 0.6)
-    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+def group_by(key: Callable[[T], K], items: Iterable[T]) -> dict[K, list[T]]:
+    """Items by their key, in the order in which keys come first."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
+def find_blocks(measured: Sequence[Result]) -> dict[tuple[str, int, str], list[Result]]:
+    """Results of all seeds and parts by dataset, level and method; datasets and methods in the order of the study."""
+    found = group_by(lambda one: (one.cell.dataset, one.cell.rho, one.cell.method), measured)
+    datasets = once(one.cell.dataset for one in measured)
+    return {key: found[key] for key in sorted(found, key=lambda key: (datasets.index(key[0]), key[1]))}
+
+
+def tell(values: Iterable[float | np.floating[Any]], lacking: str = "") -> list[str]:
+    """Numbers in a table; `lacking` stands for NaN."""
+    return [lacking if np.isnan(value) else f"{value:.3f}" for value in values]
+
+
+def plural(count: int, noun: str) -> str:
+    """How many there are, in words."""
+    return f"{count} {noun}{'s' if count > 1 else ''}"
+
+
+def count_seeds(measured: Sequence[Measured]) -> str:
+    """How many split seeds there are, in words."""
+    return plural(len({one.cell.seed for one in measured}), "split seed")
+
+
+def mark_origins(datasets: Iterable[str]) -> tuple[list[str], str]:
+    """Names of datasets, marked by where their values come from, and the name of their mean."""
+    origins = find_origins(datasets)
+    return [f"{name}{MARKS[origin]}" for name, origin in origins.items()], f"mean of {count_origins(origins.values())}"
+
+
+@with_style
+def draw_panels(
+    panels: Mapping[str, T],
+    draw: Callable[[Axes, str, T], None],
+    size: tuple[float, float],
+    title: str,
+    labels: tuple[str, str],
+) -> Figure:
+    """A figure of panels with common axes.
+
+    Args:
+        panels: what each shows, by its title.
+        draw: draws one.
+        size: of a panel, in inches.
+        title: of the figure.
+        labels: of both axes.
+    """
+    columns = count_columns(len(panels))
+    figure = sheet(size[0] * columns + 0.4, size[1] * -(-len(panels) // columns) + 0.6)
+    for axis, (name, shown) in zip(make_panels(figure, len(panels)), panels.items(), strict=True):
+        draw(axis, name, shown)
+    entitle(figure, title)
+    figure.supxlabel(labels[0], fontsize=9)
+    figure.supylabel(labels[1], fontsize=9)
+    return figure
+
+
+def count_columns(panels: int) -> int:
+    """How many panels stand side by side: the fewest places stay empty."""
+    return min((5, 4, 6), key=lambda columns: -panels % columns) if panels > 5 else panels
+
+
+def make_panels(figure: Figure | SubFigure, count: int) -> list[Axes]:
+    """Panels with common axes, which only the lowest ones number."""
+    columns = count_columns(count)
+    grid = figure.subplots(-(-count // columns), columns, sharex=True, sharey=True, squeeze=False)
     axes: list[Axes] = list(chain.from_iterable(grid.tolist()))
     for place, axis in enumerate(axes):
         axis.tick_params(labelbottom=place + columns >= count)
         if place >= count:
             axis.set_axis_off()
-    return figure, axes[:count]
+    return axes[:count]

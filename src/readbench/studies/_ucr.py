@@ -16,27 +16,16 @@ import numpy as np
 from readbench.benchmark.protocol import Recording
 from readbench.benchmark.report import ReportTable
 from readbench.benchmark.sources import Ctsr
-from readbench.common.progress import SILENT, Progress, within
+from readbench.common.progress import Progress
 from readbench.engine.method import Method
-from readbench.engine.vectors import VectorFolder
 from readbench.engine.windows import WindowSet
-from readbench.studies._study import STUDIES, Grid, Row, Study, StudyCell, once
-
-
-@dataclass(frozen=True, eq=False)
-class ArchiveSet:
-    """One dataset of the archive: its series, labelled, as the archive divides them."""
-
-    name: str
-    train: WindowSet
-    test: WindowSet
+from readbench.studies._study import STUDIES, Grid, Measured, Row, Study, StudyCell, group_by, once
 
 
 @dataclass(frozen=True)
-class ArchiveResult:
+class ArchiveResult(Measured):
     """Accuracy of a method on the set that is the part of a cell."""
 
-    cell: StudyCell
     accuracy: float
 
 
@@ -52,30 +41,20 @@ def depends_on(cell: StudyCell, grid: Grid) -> object:
 
 def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
     """One row with the accuracy."""
-    setting = grid.setting()
-    archive = read_archive_set(cell.part, setting.root)
-    return [{"accuracy": accuracy(cell.method, archive, setting.cache, within(progress, "encoding"))}]
-
-
-def read_result(cell: StudyCell, row: Row) -> ArchiveResult:
-    """From a row."""
-    return ArchiveResult(cell, row["accuracy"])
+    return [{"accuracy": accuracy(grid.method(cell, progress), *read_archive_set(cell.part, grid.setting().root))}]
 
 
 @lru_cache(maxsize=1)
-def read_archive_set(name: str, root: Path | None) -> ArchiveSet:
-    """One dataset below `root`; the last one stays in memory, for the other methods."""
-    sides: dict[str, list[Recording]] = {"TRAIN": [], "TEST": []}
-    for recording in Ctsr().only(name).recordings(root):
-        sides[_side(recording)].append(recording)
-    return ArchiveSet(name, _windows(sides["TRAIN"]), _windows(sides["TEST"]))
+def read_archive_set(name: str, root: Path | None) -> tuple[WindowSet, WindowSet]:
+    """The train and test series of a dataset below `root`; the last one stays in memory, for the other methods."""
+    sides = group_by(_side, Ctsr().only(name).recordings(root))
+    return _windows(sides["TRAIN"]), _windows(sides["TEST"])
 
 
-def accuracy(method: str, dataset: ArchiveSet, cache: Path | None, progress: Progress = SILENT) -> float:
+def accuracy(method: Method, train: WindowSet, test: WindowSet) -> float:
     """Share of the test series whose best-scored train series has their label."""
-    own = Method(method, vectors=VectorFolder(cache) if cache else None, progress=progress)
-    best = own.fit(dataset.train).score(dataset.test).argmax(axis=1)
-    return float(np.mean(dataset.train.labels[best] == dataset.test.labels))
+    best = method.fit(train).score(test).argmax(axis=1)
+    return float(np.mean(train.labels[best] == test.labels))
 
 
 def _windows(recordings: list[Recording]) -> WindowSet:
@@ -93,10 +72,8 @@ def _side(recording: Recording) -> str:
 
 def mean_table(measured: Sequence[ArchiveResult]) -> ReportTable:
     """One row a method."""
-    rows = []
-    for method in once(one.cell.method for one in measured):
-        own = [one.accuracy for one in measured if one.cell.method == method]
-        rows.append([method, f"{np.mean(own):.3f}", str(len(own))])
+    by_method = group_by(lambda one: one.cell.method, measured).items()
+    rows = [[method, f"{np.mean([one.accuracy for one in own]):.3f}", str(len(own))] for method, own in by_method]
     return ReportTable("ucr-mean", "1-NN accuracy, UCR archive", ["Method", "Mean", "Datasets"], rows, labels=1)
 
 
@@ -104,20 +81,9 @@ def set_table(measured: Sequence[ArchiveResult]) -> ReportTable:
     """One row a set of the archive, one column a method."""
     methods = once(one.cell.method for one in measured)
     values = {(one.cell.part, one.cell.method): f"{one.accuracy:.6f}" for one in measured}
-    rows = [
-        [name, *(values.get((name, own), "") for own in methods)] for name in once(one.cell.part for one in measured)
-    ]
+    sets = once(one.cell.part for one in measured)
+    rows = [[name, *(values.get((name, own), "") for own in methods)] for name in sets]
     return ReportTable("ucr", "1-NN accuracy on each set of the UCR archive", ["dataset", *methods], rows, labels=1)
-
-
-def show_tables(measured: Sequence[ArchiveResult]) -> list[ReportTable]:
-    """Means, and each set."""
-    return [mean_table(measured), set_table(measured)]
-
-
-def show_briefly(measured: Sequence[ArchiveResult]) -> list[ReportTable]:
-    """Means."""
-    return [mean_table(measured)]
 
 
 STUDIES.register(
@@ -127,9 +93,9 @@ STUDIES.register(
         measure=measure_cell,
         depends=depends_on,
         cells=cells_of_archive,
-        read=read_result,
-        tables=show_tables,
-        shown=show_briefly,
+        result=ArchiveResult,
+        tables=(mean_table, set_table),
+        shown=(mean_table,),
         datasets=("ctsr",),
         axes=("methods",),
         builds=False,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
+
+from tests.serving import answering
 
 
 @dataclass
@@ -38,16 +39,8 @@ def serving(site: Site) -> Iterator[Site]:
     class Handler(_Handler):
         served: ClassVar[Site] = site
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    site.address = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as site.address:
         yield site
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 class _Handler(BaseHTTPRequestHandler):

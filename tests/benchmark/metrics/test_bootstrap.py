@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
-from readbench.benchmark.metrics import _bootstrap as bootstrap
-from readbench.benchmark.metrics import bootstrap_datasets, mean_interval, paired_bootstrap, sums_interval
+from readbench.benchmark.metrics import (
+    _bootstrap as bootstrap,
+    bootstrap_datasets,
+    mean_interval,
+    paired_bootstrap,
+    sums_interval,
+)
 from readbench.errors import NotFiniteError, ParameterError, UsageError
 from tests.naive import metrics as naive
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from readbench.benchmark.metrics import datasets_to_separate, rank_methods, simulate_coverage, smallest_adjusted_p
+from readbench.benchmark.metrics import datasets_to_separate, rank_methods, smallest_adjusted_p
 from readbench.errors import UsageError
+from research.coverage import simulate_coverage
 
 GROUPS = [str(q % 5) for q in range(40)]
 

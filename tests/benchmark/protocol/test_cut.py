@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from readbench.benchmark.protocol import Cuts, Protocol, Recording, windows_of
 from readbench.benchmark.protocol._cut import window_starts

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from readbench.benchmark.protocol import Composition, Protocol, load_task
 from readbench.benchmark.protocol._compose import MAX_RELEVANT, MIN_RELEVANT, Selection, select

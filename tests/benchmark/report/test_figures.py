@@ -25,7 +25,7 @@ from readbench.benchmark.report import (
 from readbench.benchmark.report._budgets import _places
 from readbench.benchmark.report._case_figures import _movement, fault_against_shape
 from readbench.benchmark.report._figures import (
-    FEWEST_BOXES,
+    MIN_BOXES,
     FigureEntry,
     FigureRegistry,
     boxes,
@@ -292,7 +292,7 @@ def test_a_column_is_narrow_and_keeps_its_type(study: TableStudy, tmp_path: Path
 def test_few_datasets_are_dots_without_quartiles(study: TableStudy) -> None:
     figure = boxes(study)
     assert figure is not None
-    assert len(DATASETS) < FEWEST_BOXES
+    assert len(DATASETS) < MIN_BOXES
     assert not figure.axes[0].patches
     assert "bar: mean" in figure.axes[0].get_xlabel()
 

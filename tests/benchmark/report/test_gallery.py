@@ -17,13 +17,13 @@ from readbench.benchmark.report import (
     FINEST,
     Gallery,
     Results,
+    _gallery as module,
     keep_gallery,
     read_gallery,
     read_results,
     tasks_of,
 )
-from readbench.benchmark.report import _gallery as module
-from readbench.benchmark.report._gallery import MOST_CHANNELS, ChannelRelevance, rank_channels, sketch
+from readbench.benchmark.report._gallery import MAX_CHANNELS, ChannelRelevance, rank_channels, sketch
 from readbench.benchmark.runs import merge, parse_shard, run
 from readbench.engine.registry import SOURCES
 from readbench.engine.windows import WindowSet
@@ -126,7 +126,7 @@ def test_a_run_keeps_its_queries_and_the_first_ten_of_every_list(folder: Path, p
                 assert own.span == tuple(windows.spans[i])
                 assert own.drawn is not None
                 rows = [window.channels.index(name) for name in own.channels]
-                assert len(rows) == min(MOST_CHANNELS, len(window.channels))
+                assert len(rows) == min(MAX_CHANNELS, len(window.channels))
                 again = sketch(window.values[rows], own.drawn.codes.shape[1])
                 assert (own.drawn.codes == again.codes).all()
 
@@ -207,12 +207,12 @@ def test_a_licence_that_forbids_it_leaves_the_series_out(folder: Path, tmp_path:
 def test_the_more_channels_the_coarser_and_never_above_the_budget(
     folder: Path, tmp_path: Path, private_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_VALUES", 600_000)
+    monkeypatch.setattr(module, "MAX_VALUES", 600_000)
     copied(folder, tmp_path / "run")
     keep(tmp_path / "run", private_cache)
     gallery = kept(tmp_path / "run")
     sizes = [one.drawn.codes.size for one in gallery.exhibits["sim_tanks", 7] if one.drawn]
-    assert max(sizes) == MOST_CHANNELS * 64
+    assert max(sizes) == MAX_CHANNELS * 64
     assert sum(sizes) <= 600_000
 
 

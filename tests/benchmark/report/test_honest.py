@@ -18,10 +18,10 @@ from readbench.benchmark.report import (
     compare_with_published,
     find_published,
     overview,
-    own_cells,
     place_methods,
     places_table,
     read_results,
+    read_scored_cells,
     retained_shares,
     retained_table,
     state_method,
@@ -173,7 +173,7 @@ def test_unknown_and_open_blocks_are_errors(base: Path) -> None:
 
 def test_a_method_stands_beside_the_published_on_the_same_queries(base: Path) -> None:
     mine = read_results(base / "mine")
-    cells = own_cells(mine, "euclidean")
+    cells = read_scored_cells(mine, "euclidean")
     rows = compare_with_published(cells, base / "results", labels="none")
     assert {row.published for row in rows} == {"random", "stats"}
     published = read_results(base / "results")
@@ -200,7 +200,7 @@ def test_a_method_of_a_file_that_was_not_named_stands_beside_all_and_is_told(
 
 
 def test_other_data_are_refused_in_a_sentence(base: Path) -> None:
-    cells = own_cells(read_results(base / "mine"), "euclidean")
+    cells = read_scored_cells(read_results(base / "mine"), "euclidean")
     other = [type(c)(c.dataset, c.seed, c.rho, "another", c.queries, c.values) for c in cells]
     with pytest.raises(RunError, match="is another task than the published one"):
         compare_with_published(other, base / "results")

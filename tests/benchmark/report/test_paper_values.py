@@ -24,14 +24,14 @@ COUNTS = {
 
 
 def test_every_cell_of_every_result_table_is_there() -> None:
-    assert {label: len(table.values) for label, table in PAPER_TABLES.items()} == COUNTS
+    assert {label: len(table) for label, table in PAPER_TABLES.items()} == COUNTS
     rows = read_shipped_rows("readbench.benchmark.report._paper_values", "paper_values.csv")
     assert len(rows) == sum(COUNTS.values()), "a cell stands twice in the file"
 
 
 def test_methods_are_canonical_and_values_possible() -> None:
     for table in PAPER_TABLES.values():
-        for (method, metric, rho), value in table.values.items():
+        for (method, metric, rho), value in table.items():
             assert str(parse(method)) == method
             assert rho in {0, 10, 20}
             assert (-0.1 < value < 0) if metric == CHANGE else (0 < value < 1)
@@ -40,11 +40,11 @@ def test_methods_are_canonical_and_values_possible() -> None:
 def test_a_value_printed_in_several_tables_is_the_same_in_all() -> None:
     seen: dict[tuple[str, str, int], set[float]] = {}
     for table in PAPER_TABLES.values():
-        for key, value in table.values.items():
+        for key, value in table.items():
             if key[1] != CHANGE:
                 seen.setdefault(key, set()).add(value)
     assert sum(len(values) > 1 for values in seen.values()) == 0
-    assert sum(key in table.values for key in seen for table in PAPER_TABLES.values()) > len(seen) + 80
+    assert sum(key in table for key in seen for table in PAPER_TABLES.values()) > len(seen) + 80
 
 
 def test_changes_are_the_differences_of_their_columns() -> None:
@@ -52,7 +52,7 @@ def test_changes_are_the_differences_of_their_columns() -> None:
         ("tab:app-nr", ("NDCG@10", 0), ("NDCG@10", 20)),
         ("tab:fullcorpus", ("NDCG@10", 0), (FULL, 0)),
     ):
-        changes = [(m, v) for (m, metric, _), v in PAPER_TABLES[label].values.items() if metric == CHANGE]
+        changes = [(m, v) for (m, metric, _), v in PAPER_TABLES[label].items() if metric == CHANGE]
         assert changes
         for method, change in changes:
             before, after = published_values(label, method, *first), published_values(label, method, *last)

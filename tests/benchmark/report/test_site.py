@@ -17,8 +17,7 @@ import pytest
 from readbench.benchmark.metrics import paired_bootstrap
 from readbench.benchmark.report import read_results
 from readbench.benchmark.report._gallery import DEPTH, LEVELS, read_gallery
-from readbench.benchmark.report.site import _cases as cases
-from readbench.benchmark.report.site import write_site
+from readbench.benchmark.report.site import _cases as cases, write_site
 from readbench.benchmark.report.site._cases import shown_methods
 from readbench.benchmark.report.site._content import covariance, read_answers
 from readbench.engine.spec import parse
@@ -140,8 +139,8 @@ FAILED = (("datasets", "name", "road"), ("methods", "text", "charm"))
 def test_points_and_methods_of_the_case_browser_are_bounded(
     poisoned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cases, "MOST_METHODS", 3)
-    monkeypatch.setattr(cases, "MOST_VALUES", 1_200_000)
+    monkeypatch.setattr(cases, "MAX_METHODS", 3)
+    monkeypatch.setattr(cases, "MAX_VALUES", 1_200_000)
     page = write_site(poisoned, tmp_path).read_text()
     header, _ = unpacked(page, "cases-0")
     assert {m for _, _, m in header["columns"]} == {0, 1, 2}
@@ -159,9 +158,9 @@ def test_the_case_browser_offers_bases_references_and_the_best_others(
     results = read_results(made_up_run(tmp_path, texts))
     means = results.at("NDCG@10", 0).mean(axis=(0, 1))
     others = sorted(("charm+gpc", "charm|dtw-i", "charm+nr"), key=lambda text: -means[texts.index(text)])
-    monkeypatch.setattr(cases, "MOST_METHODS", 5)
+    monkeypatch.setattr(cases, "MAX_METHODS", 5)
     assert set(shown_methods(results)) == {"dtw-i", "charm", "mr-hydra", texts[3], others[0]}
-    monkeypatch.setattr(cases, "MOST_METHODS", 7)
+    monkeypatch.setattr(cases, "MAX_METHODS", 7)
     assert shown_methods(results) == list(texts)
 
 

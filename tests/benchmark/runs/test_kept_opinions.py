@@ -12,8 +12,7 @@ from readbench.benchmark.protocol import load_task
 from readbench.benchmark.runs import KEY, OPINION, merge, run
 from readbench.benchmark.runs._plan import Shard
 from readbench.benchmark.simulators import Ecg
-from readbench.engine.rerankers import _ridge as judgement
-from readbench.engine.rerankers import _verdict as verdict
+from readbench.engine.rerankers import _ridge as judgement, _verdict as verdict
 from readbench.engine.rerankers._ridge import FittedVerdict
 from readbench.engine.spec import parse
 from readbench.studies._opinions import form_opinions

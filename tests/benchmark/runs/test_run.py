@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from readbench.benchmark.protocol import Recording
-from readbench.benchmark.runs import KEY, RunFolder, fingerprint_of, run
-from readbench.benchmark.runs import _cells as cells
+from readbench.benchmark.runs import KEY, RunFolder, _cells as cells, fingerprint_of, run
 from readbench.benchmark.simulators import Tanks
 from readbench.engine.legs import FittedLeg, Scored
 from readbench.engine.protocols import Scores
@@ -60,7 +59,7 @@ def test_the_same_plan_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_continues_and_ends_with_the_same_bytes(tmp_path: Path, private_cache: Path) -> None:
-    seeds = tuple(range(12))
+    seeds = tuple(range(5))
     plan = small_plan(seeds=seeds)
     run(plan, tmp_path / "whole", cache=private_cache)
     command = [sys.executable, "-m", "readbench", "run", "--datasets", "sim_tanks", "--rho", "0,20"]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from readbench.benchmark.runs import SUITES, SWEEPS, suite, sweep
-from readbench.benchmark.runs import _suites as module
+from readbench.benchmark.runs import SUITES, SWEEPS, _suites as module, suite, sweep
 from readbench.engine.registry import ENCODERS
 from readbench.engine.spec import COMPOSED, parse
 from readbench.errors import UnknownNameError, UsageError

@@ -55,7 +55,7 @@ def parts(kind: int) -> tuple[Cars, Trips, AttackPlan]:
     """Cars, trips and plan as `Can.simulate` draws them for this batch."""
     source, index = Can(), np.arange(RUNS)
     rng = np.random.default_rng(6)
-    cars = draw_cars(source.asset_rng(), source.ASSETS, len(CHANNELS), 1.0).of(source.assets_of(index))
+    cars = draw_cars(source.asset_rng(), source.ASSETS, len(CHANNELS), 1.0).take(source.assets_of(index))
     trips = draw_trips(rng, RUNS, STEPS)
     return cars, trips, draw_plan(rng, np.full(RUNS, kind, dtype=np.int32), trips, STEPS, 1.0)
 

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from readbench.benchmark.protocol import Composition, Recording, build, compose_task
-from readbench.benchmark.sources import Hai
-from readbench.benchmark.sources import _hai as source
+from readbench.benchmark.sources import Hai, _hai as source
 from readbench.benchmark.sources._episodes import runs
 from readbench.benchmark.sources._files import csv_parts, read_csv
 from readbench.benchmark.sources._hai import LOOPS, SCHEDULE, TAGS
@@ -143,7 +141,7 @@ def test_missing_files_are_named_with_where_to_get_them(tmp_path: Path) -> None:
     folder = write(tmp_path)
     (folder / "test3.csv").unlink()
     (folder / "train1.csv").unlink()
-    with pytest.raises(SourceMissingError, match=r"test3\.csv, train1\.csv not beside .*github\.com/icsdataset"):
+    with pytest.raises(SourceMissingError, match=r"no test3\.csv, train1\.csv in .*github\.com/icsdataset"):
         read(tmp_path)
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from readbench.benchmark.audit import find_leaks
 from readbench.benchmark.protocol import Built, Composition, Recording, build, compose_task, windows_of

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from readbench.benchmark.audit import find_leaks
@@ -179,7 +178,7 @@ def test_other_folders_and_gzipped_files_give_the_same(
 @pytest.mark.parametrize("name", ["01_a_test_label.txt", "relate_only_dataset/01_a_test.txt"])
 def test_a_missing_file_is_named_with_where_to_get_it(root: Path, name: str) -> None:
     (root / "itu_5gc/ap_data" / name).unlink()
-    with pytest.raises(SourceMissingError, match=rf"{name} is missing, .*github\.com/ITU-AI-ML"):
+    with pytest.raises(SourceMissingError, match=rf"no {name} beside it.*github\.com/ITU-AI-ML"):
         read(root)
 
 

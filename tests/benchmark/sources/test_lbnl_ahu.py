@@ -10,8 +10,7 @@ from shutil import copytree
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from readbench.benchmark.audit import find_leaks

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from readbench.benchmark.protocol import Composition, Recording, build, compose_task
 from readbench.benchmark.sources import RcaEval
@@ -131,11 +130,11 @@ def test_what_is_missing_is_named_with_where_to_get_it(tmp_path: Path) -> None:
 
 def test_a_case_without_injection_time_or_normal_half_is_refused(root: Path) -> None:
     (root / "rcaeval/RE1/RE1-SS/orders_cpu/1/inject_time.txt").unlink()
-    with pytest.raises(DataError, match=r"orders_cpu/1/data\.csv: there is no inject_time\.txt beside it"):
+    with pytest.raises(SourceMissingError, match=r"orders_cpu/1/data\.csv: there is no inject_time\.txt beside it"):
         read(root)
     write_sock_shop(root)
     (root / "rcaeval/sock-shop-1-rcd/carts-cpu/2/normal.csv.gz").unlink()
-    with pytest.raises(DataError, match=r"carts-cpu/2/anomalous\.csv\.gz: there is no normal\.csv beside it"):
+    with pytest.raises(SourceMissingError, match=r"carts-cpu/2/anomalous\.csv\.gz: there is no normal\.csv beside it"):
         read(root, RcaEval("sock-shop-1"))
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Recording, load_task, windows_of
@@ -172,7 +171,7 @@ BAD_FILES = {
     ),
     "layout with a bad line": (TABLE, layout_table().replace("motorola", "middle", 1), "line 2 does not describe"),
     "signal outside the payload": (TABLE, layout_table().replace(",0,1,m", ",60,20,m", 1), "does not fit into 64 bits"),
-    "metadata not JSON": (METADATA, "{", "not JSON"),
+    "metadata not JSON": (METADATA, "{", "no JSON"),
     "metadata of another kind": (METADATA, "[1]", "expected one object per capture"),
     "interval of words": (METADATA, json.dumps({NAME: {"injection_interval": ["a", "b"]}}), "no time in seconds"),
     "interval backwards": (METADATA, json.dumps({NAME: {"injection_interval": [4, 2]}}), r"must be \[begin, end\]"),

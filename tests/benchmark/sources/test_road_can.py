@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from readbench.benchmark.sources._road import SIGNALS, DbcSignal, decode, read_dbc, read_layout, read_log, read_untimed
 from readbench.errors import DataError

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Composition, Recording, build, compose_task, find_origin

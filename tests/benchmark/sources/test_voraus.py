@@ -10,13 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Recording, build
-from readbench.benchmark.sources import Voraus
-from readbench.benchmark.sources import _voraus as voraus
+from readbench.benchmark.sources import Voraus, _voraus as voraus
 from readbench.benchmark.sources._voraus import LENGTH, NAMES, read_samples
 from readbench.errors import DataError, SourceMissingError
 from readbench.testing import SOURCE_CHECKS, SourceCheck

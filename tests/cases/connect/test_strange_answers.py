@@ -8,12 +8,12 @@ import socket
 import socketserver
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -22,6 +22,7 @@ from readbench.cases.connect import SampledChannel, SourceReadings, _answers, _p
 from readbench.cases.connect._protocol import QueueFollower
 from readbench.common.deadlines import within_seconds
 from readbench.errors import AnswerError, LongAnswerError, OverdueError, ReadbenchError, UnreachableError, UsageError
+from tests.serving import answering
 
 LABELS = {"__name__": "level", "instance": "rig"}
 NOW = 1_700_000_000.0
@@ -59,11 +60,14 @@ class Liar(ThreadingHTTPServer):
             def log_message(self, *_: object) -> None: ...
 
         super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        self._answering = answering(self)
+
+    def __enter__(self) -> Self:
+        self._answering.__enter__()
+        return self
 
     def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
+        self._answering.__exit__(None, None, None)
 
 
 def prometheus_says(query: object, series: object = None, metadata: object = None) -> Body:
@@ -230,11 +234,9 @@ def test_a_long_range_is_read_in_halves_where_its_answer_is_too_long(monkeypatch
 
         def log_message(self, *_: object) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        found = open_source(f"prometheus://127.0.0.1:{server.server_port}/").read(NOW - 600, NOW)
-        assert len(found.series["rig", "level"].times) >= 600
-        server.shutdown()
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as address:
+        found = open_source(f"prometheus://{address.removeprefix('http://')}/").read(NOW - 600, NOW)
+    assert len(found.series["rig", "level"].times) >= 600
 
 
 def test_readings_channels_and_names_of_a_range_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,11 +267,10 @@ def broker() -> Iterator[int]:
                 answers = {1: b"\x20\x02\x00\x00", 8: b"\x90\x03" + got[2:4] + b"\x00", 12: b"\xd0\x00"}
                 own.sendall(answers.get(kind, b""))
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    with answering(server):
         yield int(server.server_address[1])
-        server.shutdown()
 
 
 def test_a_broker_holds_no_worker_until_a_far_end() -> None:

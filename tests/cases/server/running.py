@@ -61,5 +61,5 @@ def await_health(address: str, process: subprocess.Popen[bytes] | None = None, p
             with urllib.request.urlopen(f"{address}/readyz", timeout=5):  # noqa: S310 - loopback
                 return
         except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.1)
+            time.sleep(0.02)
     raise AssertionError(f"{address} does not answer")

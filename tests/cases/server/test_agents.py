@@ -163,7 +163,7 @@ def test_an_agent_chooses_an_interval_and_columns_and_the_time_is_kept(library: 
     assert library.window(own.id).channels(0) == ("pressure", "flow")
     assert library.window(own.id).values(0).shape == (2, 20)
     assert again.structured_content["id"] == own.id
-    assert again.structured_content["remarks"][-1].startswith("The same window is here already")
+    assert again.structured_content["remarks"][-1].startswith("The library already has this window")
     assert [case["id"] for case in found.structured_content["result"]] == [own.id]
 
 

@@ -70,7 +70,7 @@ def test_the_record_rotates_within_a_bounded_size(tmp_path: Path) -> None:
     for number in range(500):
         audit.record(request("reader", f"/{number}"))
     files = sorted(tmp_path.iterdir())
-    assert len(files) == _audit.OLDER_FILES + 1
+    assert len(files) == _audit.KEPT_FILES + 1
     assert max(file.stat().st_size for file in files) <= 1000
     assert [event["path"] for event in lines(tmp_path / "audit.jsonl")][-1] == "/499"
     newest = [event["path"] for event in (*lines(tmp_path / "audit.jsonl.1"), *lines(tmp_path / "audit.jsonl"))]

@@ -96,8 +96,8 @@ def test_the_command_line_makes_lists_and_ends_keys_and_refuses_to_bind_wider_wi
     refused = run("serve", str(where), "--host", "0.0.0.0")  # noqa: S104 - must be refused
     assert isinstance(refused.exception, UsageError)
     assert "Make a key first" in str(refused.exception)
-    assert run("key", "add", str(where), "desk", "--role", "write").stdout.startswith("rb_")
-    assert "desk" in run("key", "list", str(where)).stdout
-    assert run("key", "revoke", str(where), "desk").exit_code == 0
-    assert "desk" not in run("key", "list", str(where)).stdout
+    assert run("key", str(where), "desk", "--role", "write").stdout.startswith("rb_")
+    assert "desk" in run("key", str(where)).stdout
+    assert run("key", str(where), "desk", "--remove").exit_code == 0
+    assert "desk" not in run("key", str(where)).stdout
     assert isinstance(run("serve").exception, UsageError)

@@ -16,7 +16,7 @@ from readbench.cases import UNLIKE, Answer, Fault, Library, ReadRecording, attac
 from readbench.cases._overview import project_vectors
 from readbench.cases.server._pages import _options
 from readbench.cases.server._service import BusyError, HeldFile, HeldFiles, WorkerPool
-from readbench.cases.server._views import MOST_POINTS, draw_part, draw_signals, list_events
+from readbench.cases.server._views import MAX_POINTS, draw_part, draw_signals, list_events
 from readbench.engine.windows import Window, WindowSet
 from tests.cases.samples import CHANNELS, window
 
@@ -37,7 +37,7 @@ def test_the_span_is_where_channels_depart(library: Library) -> None:
 
 def test_long_windows_are_drawn_with_few_points_and_their_own_assets_normal(library: Library) -> None:
     signals = draw_signals(library.snapshot(), a_window(np.zeros((3, 5000)), "pump 1"))
-    assert all(MOST_POINTS / 2 < len(channel.values) <= MOST_POINTS for channel in signals.channels)
+    assert all(MAX_POINTS / 2 < len(channel.values) <= MAX_POINTS for channel in signals.channels)
     assert (signals.steps, signals.reference) == (5000, "5 normal windows of pump 1")
 
 
@@ -50,7 +50,7 @@ def test_the_page_of_a_long_case_is_sent_every_spike_of_one_step(client: TestCli
     library.add_one(values.astype(np.float32), CHANNELS, id="spiky")
     page = client.get("/cases/spiky").text
     sent = json.loads(page.split('id="signals">')[1].split("</script>")[0])["channels"]
-    assert [len(channel["values"]) <= MOST_POINTS for channel in sent] == [True] * len(CHANNELS)
+    assert [len(channel["values"]) <= MAX_POINTS for channel in sent] == [True] * len(CHANNELS)
     assert [set(heights.tolist()) - set(channel["values"]) for channel in sent] == [set()] * len(CHANNELS)
 
 

@@ -18,8 +18,8 @@ from readbench.cases.server._app import create_app
 from tests.cases.samples import filled
 from tests.cases.server.conftest import SETTINGS
 
-EXAMPLES = 10
-"""For each route."""
+EXAMPLES = settings().max_examples // 10
+"""For each route; `make test-random` draws more."""
 CHECKS = (not_a_server_error, response_schema_conformance, status_code_conformance)
 
 

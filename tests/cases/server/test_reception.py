@@ -42,7 +42,7 @@ import sys, time
 from pathlib import Path
 from readbench.cases import Library
 from readbench.cases.server import AuditLog, KeyFile, Place, Settings, _app, _reception, serve
-_reception.HEAD_S = _reception.PAUSE_S = {SHORT_S}
+_reception.HEAD_TIMEOUT_S = _reception.PAUSE_TIMEOUT_S = {SHORT_S}
 _app.GRACE_S, _app.CLOSE_S = 3, 0.5
 where, port, slow = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 if slow:
@@ -247,15 +247,15 @@ def test_an_answer_that_nobody_takes_is_dropped_after_a_stated_time(
     patient = ask_slowly(large)
     time.sleep(1.0)
     assert take(patient) >= LARGE
-    monkeypatch.setattr(_reception, "PAUSE_S", 0.1)
-    monkeypatch.setattr(_reception, "LEAST_RATE", 2**28)
+    monkeypatch.setattr(_reception, "PAUSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(_reception, "MIN_RATE", 2**28)
     slow = ask_slowly(large)
     time.sleep(1.0)
     assert take(slow) < LARGE
 
 
 def test_answers_that_nobody_takes_have_a_limit_together(large: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_reception, "MOST_UNSENT", 3 * LARGE)
+    monkeypatch.setattr(_reception, "MAX_UNSENT_BYTES", 3 * LARGE)
     opened = [ask_slowly(large) for _ in range(5)]
     time.sleep(1.0)
     assert [take(own) >= LARGE for own in opened] == [False, False, True, True, True]

@@ -19,8 +19,7 @@ from readbench.cases import Library
 from readbench.cases.mcp import UNTRUSTED, agent_server
 from readbench.cases.roles import ROLES, Deed, Role, act_as
 from readbench.cases.server import AuditLog, KeyFile
-from readbench.cases.server._app import ROUTERS, create_app
-from readbench.cases.server._questions import build_routes
+from readbench.cases.server._app import create_app
 from readbench.errors import RoleError
 from tests.cases.samples import FAST
 from tests.cases.server.conftest import SETTINGS
@@ -53,11 +52,10 @@ HIGHER: dict[tuple[str, str], Role] = {
 
 def list_routes(app: FastAPI) -> Iterator[tuple[str, str]]:
     """Method and path of every route that the service was made of."""
-    for router in (build_routes(), *ROUTERS, app):
-        for route in router.routes:
-            if isinstance(route, APIRoute):
-                for method in route.methods:
-                    yield method, route.path
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            for method in route.methods:
+                yield method, route.path
 
 
 def ask(client: TestClient, method: str, path: str, role: str, keys: dict[str, str]) -> int:
@@ -75,7 +73,8 @@ def test_every_route_lets_pass_whose_role_is_enough_and_nobody_else(
     for method, path in routes:
         needed = Role.NONE if (method, path) in OPEN else HIGHER.get((method, path), Role.READ)
         for role in ("", "read", "write", "admin"):
-            library.edit("w1", notes=f"{path} {role}")  # what is taken back is an edit
+            if path.endswith(("undo", "revert")):
+                library.edit("w1", notes=f"{path} {role}")  # what is taken back is an edit
             status = ask(guarded, method, path, role, keys)
             has = Role.parse(role) if role else Role.NONE
             refused = 401 if has is Role.NONE else 403

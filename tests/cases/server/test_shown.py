@@ -34,7 +34,7 @@ def look_at_all(client: TestClient, case: str) -> None:
     assert client.post("/api/v1/search", json={"case": case, "k": 3}).status_code < FAILED
 
 
-@pytest.mark.filterwarnings("ignore:Single precision tells no two readings apart", "ignore:Glyph")
+@pytest.mark.filterwarnings("ignore:Single precision cannot resolve", "ignore:Glyph")
 @settings(
     max_examples=settings().max_examples // 6,
     deadline=None,

@@ -124,7 +124,7 @@ def test_the_same_file_is_the_same_case(client: TestClient, library: Library) ->
     change = library.stats().change
     second = client.post("/api/v1/files", files=files, data={"asset": "pump 7"})
     assert (second.status_code, second.json()["id"]) == (201, first["id"])
-    assert second.json()["remarks"][-1].startswith(f"The same window is here already, as case '{first['id']}'")
+    assert second.json()["remarks"][-1].startswith(f"The library already has this window as case '{first['id']}'")
     page = client.post("/look", files=files, data={"asset": "pump 7", "keep": "1"}, follow_redirects=False)
     assert first["id"] in page.headers["location"]
     assert library.stats().change == change

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from tests.cases.connect import servers
 from tests.cases.samples import FAST
 from tests.cases.watch.conftest import LEARNED, Watch, go
 from tests.cases.watch.plant import T0, Plant
+from tests.serving import answering
 
 NOTICE = Notice(
     key="k1",
@@ -68,13 +69,11 @@ class Desk:
 
             def log_message(self, *_: Any) -> None: ...  # noqa: ANN401
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._stack = ExitStack()
+        self.address = self._stack.enter_context(answering(ThreadingHTTPServer(("127.0.0.1", 0), Handler)))
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._stack.close()
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from readbench.common.tables import Table, read_table
 from readbench.engine.window_tables import Roles, TableSeries, series_of, window_set

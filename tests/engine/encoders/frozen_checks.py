@@ -73,7 +73,7 @@ def the_size_of_a_batch_changes_nothing(build: Build) -> None:
 def windows_of_many_channels_are_encoded_in_parts(build: Build) -> None:
     expected = fitted(build).encode(RAGGED)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "BATCH_NUMBERS", 5 * VECTOR_NUMBERS)
+        patch.setattr(base, "MAX_BATCH_NUMBERS", 5 * VECTOR_NUMBERS)
         np.testing.assert_allclose(fitted(build).encode(RAGGED), expected, rtol=1e-5, atol=1e-6)
 
 

@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from readbench.engine import protocols as base
-from readbench.engine.encoders import Raw, Rocket
-from readbench.engine.encoders import _channels as channels
+from readbench.engine.encoders import Raw, Rocket, _channels as channels
 from readbench.engine.encoders._channels import VECTOR_NUMBERS, ChannelEncoder, Pooling
 from readbench.engine.protocols import BatchEncoder, Vectors
 from readbench.engine.registry import ENCODERS
@@ -67,7 +66,7 @@ def pieces_one_by_one(sizes: list[int], limit: int) -> list[int]:
 @pytest.mark.parametrize("limit", [1, 60, 137, 200, 1000, 10**9])
 def test_a_batch_holds_as_many_windows_as_the_limit_admits(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     expected = Counting().encode(RAGGED)
-    monkeypatch.setattr(base, "BATCH_NUMBERS", limit)
+    monkeypatch.setattr(base, "MAX_BATCH_NUMBERS", limit)
     encoder = Counting()
     np.testing.assert_array_equal(encoder.encode(RAGGED), expected)
     sizes = [w.values.size for w in RAGGED]
@@ -80,7 +79,7 @@ def test_no_windows_give_no_vectors_of_the_same_width() -> None:
 
 
 def test_wide_windows_come_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "BATCH_NUMBERS", 700 * (VECTOR_NUMBERS + 8))
+    monkeypatch.setattr(base, "MAX_BATCH_NUMBERS", 700 * (VECTOR_NUMBERS + 8))
     wide, narrow = np.zeros((4, 664, 8)), np.zeros((5, 20, 8))
     encoder = CountingChannels()
     encoder.encode(WindowSet.from_arrays([*wide, *narrow]))
@@ -88,7 +87,7 @@ def test_wide_windows_come_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_long_series_are_embedded_in_smaller_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels, "POINTS", 100)
+    monkeypatch.setattr(channels, "MAX_BATCH_POINTS", 100)
     windows = WindowSet.from_arrays([np.ones((7, 30)), np.ones((2, 300)), np.ones((40, 5))])
     encoder = CountingChannels(batch=16)
     np.testing.assert_array_equal(encoder.encode(windows), np.ones((3, 2)))

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from readbench.engine.encoders import Mantis
-from readbench.engine.encoders import _foundation as module
+from readbench.engine.encoders import Mantis, _foundation as module
 from readbench.errors import DataError, ParameterError
 from readbench.testing import sample_windows
 from tests.engine.encoders.checkpoints import write_mantis
@@ -87,7 +86,7 @@ def test_a_layer_the_network_lacks_is_refused(build: Build) -> None:
 
 def test_long_series_pass_in_smaller_batches(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = fitted(build).encode(RAGGED)
-    monkeypatch.setattr(module, "POINTS", 100)
+    monkeypatch.setattr(module, "MAX_CONVOLUTION_POINTS", 100)
     np.testing.assert_allclose(fitted(build).encode(RAGGED), expected, rtol=1e-5, atol=1e-6)
 
 

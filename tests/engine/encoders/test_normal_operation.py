@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.engine.encoders._channels import FEWEST, LEAST_DEVIATION, SHARPNESS, NormalOperation
+from readbench.engine.encoders._channels import COMPRESSION_POWER, DEVIATION_OFFSET, MIN_VECTORS, NormalOperation
 from readbench.engine.protocols import Vectors
 
 RNG = np.random.default_rng(0)
@@ -23,9 +23,9 @@ def slowly(usual: Vectors, names: NDArray[np.str_], vector: Vectors, name: str, 
         column = [row[d] for row in own]
         mean = sum(column) / len(column)
         deviation = math.sqrt(sum((number - mean) ** 2 for number in column) / len(column))
-        residual.append((value - mean) / (deviation + LEAST_DEVIATION))
+        residual.append((value - mean) / (deviation + DEVIATION_OFFSET))
     away = sum(number**2 for number in residual) / len(residual)
-    power = SHARPNESS * math.log10(1 + channels)
+    power = COMPRESSION_POWER * math.log10(1 + channels)
     return [number / math.sqrt(away + 1e-6) * math.log(1 + away) ** power for number in residual]
 
 
@@ -73,7 +73,7 @@ def test_an_unknown_channel_is_measured_by_the_mean_of_the_known_ones() -> None:
 
 
 def test_a_channel_seen_too_rarely_is_unknown() -> None:
-    names = np.array(["often"] * FEWEST + ["rare"] * (FEWEST - 1))
+    names = np.array(["often"] * MIN_VECTORS + ["rare"] * (MIN_VECTORS - 1))
     assert NormalOperation.of(USUAL[: len(names)], names).names == ("often",)
 
 
@@ -83,7 +83,7 @@ def test_without_any_known_channel_vectors_stay_as_they_are() -> None:
 
 
 def test_dimensions_that_never_moved_give_finite_departures() -> None:
-    still = NormalOperation.of(np.ones((FEWEST, 4), np.float32), np.array(["a"] * FEWEST))
+    still = NormalOperation.of(np.ones((MIN_VECTORS, 4), np.float32), np.array(["a"] * MIN_VECTORS))
     found = still.departures(np.array([[1, 1, 1, 1], [1, 1, 1, 9]], np.float32), np.array(["a", "a"]), THREE[:2])
     assert np.isfinite(found).all()
     assert not found[0].any()

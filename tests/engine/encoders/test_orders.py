@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from readbench.benchmark.protocol import build
 from readbench.engine.context import Context, Facts
 from readbench.engine.encoders import Orders
-from readbench.engine.encoders._orders import AXIS, measure_orders
+from readbench.engine.encoders._orders import ORDER_AXIS, measure_orders
 from readbench.engine.method import Method
 from readbench.engine.windows import WindowSet
 from readbench.errors import ParameterError, UsageError
@@ -46,7 +46,7 @@ def bearing(speed: float, elements: float) -> Facts:
 
 def find_first_line(vector: NDArray[np.float32]) -> float:
     """The highest point of the axis below 1.5: no multiple of a race's line is there."""
-    return float(AXIS[vector[AXIS < 1.5].argmax()])
+    return float(ORDER_AXIS[vector[ORDER_AXIS < 1.5].argmax()])
 
 
 @pytest.mark.parametrize("rate", [20_000.0, 8_000.0])
@@ -56,7 +56,7 @@ def test_a_spectrum_equals_that_of_slow_loops(rate: float, reach: float) -> None
     speed, elements = 250.0, 7.0
     fast = measure_orders(series[None], rate, speed * elements / 2, reach)[0]
     slow = orders(series.tolist(), rate, speed, elements, reach)
-    held = rate / 2 / (speed * elements / 2) >= AXIS
+    held = rate / 2 / (speed * elements / 2) >= ORDER_AXIS
     assert held.all()
     np.testing.assert_allclose(fast, slow, rtol=1e-6, atol=1e-9)
 
@@ -67,7 +67,7 @@ def test_a_spectrum_equals_that_of_slow_loops(rate: float, reach: float) -> None
 def test_blows_are_found_at_their_order_and_its_multiples(order: float, speed: float, elements: float) -> None:
     vector = encode(windows_of([struck(order * speed * elements / 2)], [bearing(speed, elements)]))[0]
     assert find_first_line(vector) == pytest.approx(order, abs=0.026)
-    lines = np.isclose(AXIS[:, None] % order, [0, order], atol=0.101).any(axis=1)
+    lines = np.isclose(ORDER_AXIS[:, None] % order, [0, order], atol=0.101).any(axis=1)
     assert (vector[lines] ** 2).sum() > 0.9
 
 
@@ -153,7 +153,7 @@ def test_channels_are_matched_by_name() -> None:
     other = WindowSet.from_arrays([rows], channels=("c", "b"), context=context)
     encoder = Orders().fit(corpus, corpus[:0])
     np.testing.assert_array_equal(encoder.encode(corpus), encoder.encode(turned))
-    assert not encoder.encode(other)[0, : len(AXIS)].any()
+    assert not encoder.encode(other)[0, : len(ORDER_AXIS)].any()
 
 
 def test_it_is_fitted_first_and_its_reach_is_checked() -> None:

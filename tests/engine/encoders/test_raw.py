@@ -37,7 +37,7 @@ def test_other_windows_come_to_the_same_grid() -> None:
 def test_batches_of_windows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = fitted()
     together = encoder.encode(RAGGED)
-    monkeypatch.setattr(base, "BATCH_NUMBERS", 1)
+    monkeypatch.setattr(base, "MAX_BATCH_NUMBERS", 1)
     np.testing.assert_array_equal(encoder.encode(RAGGED), together)
     order = np.random.default_rng(0).permutation(9)
     np.testing.assert_array_equal(encoder.encode(RAGGED[order]), together[order])

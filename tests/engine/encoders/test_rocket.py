@@ -13,8 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from readbench.engine import protocols as base
-from readbench.engine.encoders import Rocket
-from readbench.engine.encoders import _rocket as rocket
+from readbench.engine.encoders import Rocket, _rocket as rocket
 from readbench.engine.kernels.rocket import Bank, add_levels, dilations_of, fit_bank, transform
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.registry import ENCODERS
@@ -164,7 +163,7 @@ def test_neither_order_nor_batches_nor_threads_change_a_bit(monkeypatch: pytest.
     together = encoder.encode(RAGGED)
     order = np.random.default_rng(0).permutation(9)
     assert encoder.encode(RAGGED[order]).tobytes() == together[order].tobytes()
-    monkeypatch.setattr(base, "BATCH_NUMBERS", 1)
+    monkeypatch.setattr(base, "MAX_BATCH_NUMBERS", 1)
     for threads in ("1", "3"):
         monkeypatch.setenv("READBENCH_THREADS", threads)
         assert encoder.encode(RAGGED).tobytes() == together.tobytes()
@@ -183,7 +182,7 @@ def test_a_seed_decides() -> None:
 
 def test_levels_of_a_large_corpus_come_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = fitted()
-    monkeypatch.setattr(rocket, "SAMPLE_NUMBERS", 1)
+    monkeypatch.setattr(rocket, "MAX_SAMPLE_NUMBERS", 1)
     sampled = fitted()
     assert sampled.fingerprint() == fitted().fingerprint() != everything.fingerprint()
     assert np.isfinite(sampled.encode(RAGGED)).all()

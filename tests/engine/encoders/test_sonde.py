@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from readbench.engine.encoders import Sonde
-from readbench.engine.encoders import _sonde as sonde
-from readbench.engine.encoders._channels import FEWEST, KEYED_WIDTH, Pooling, names_of
-from readbench.engine.encoders._sonde import REFERENCE_WINDOWS
-from readbench.engine.preparation import LEAST_SPREAD, ChannelStats, operating_statistics
+from readbench.engine.encoders import Sonde, _sonde as sonde
+from readbench.engine.encoders._channels import KEYED_WIDTH, MIN_VECTORS, Pooling, names_of
+from readbench.engine.encoders._sonde import MAX_REFERENCE_WINDOWS
+from readbench.engine.preparation import MIN_SPREAD_SHARE, ChannelStats, operating_statistics
 from readbench.engine.protocols import Vectors
 from readbench.engine.windows import WindowSet, concatenate
 from readbench.errors import NotFiniteError, ParameterError, UsageError
@@ -135,7 +134,7 @@ def test_any_length_gives_finite_vectors(length: int) -> None:
     assert np.isfinite(Sonde().fit(RAGGED, NORMALS).encode(window)).all()
 
 
-@pytest.mark.parametrize("count", [0, 1, FEWEST - 1])
+@pytest.mark.parametrize("count", [0, 1, MIN_VECTORS - 1])
 def test_few_normals_or_none_give_finite_vectors(count: int) -> None:
     normals = windows_of(*np.random.default_rng(0).normal(size=(count, 2, 40)), channels=("sensor 0", "sensor 1"))
     vectors = Sonde().fit(RAGGED, normals).encode(RAGGED)
@@ -167,15 +166,15 @@ def test_channels_are_scaled_by_normal_operation_unless_it_hardly_moves() -> Non
     whole, own, found = ChannelStats.of(corpus), ChannelStats.of(normals), operating_statistics(corpus, normals)
     assert found.mean == own.mean | {"corpus only": whole.mean["corpus only"]}
     assert found.std["moving"] == own.std["moving"]
-    assert found.std["still"] == LEAST_SPREAD * whole.std["still"]
+    assert found.std["still"] == MIN_SPREAD_SHARE * whole.std["still"]
     assert found.std["corpus only"] == whole.std["corpus only"]
     assert operating_statistics(corpus, normals[:0]).fingerprint() == whole.fingerprint()
 
 
 def test_the_reference_is_taken_from_a_bounded_number_of_normals(own_cache: Path, embedded: list[int]) -> None:
-    normals = windows_of(*np.random.default_rng(0).normal(size=(REFERENCE_WINDOWS + 40, 1, 16)), channels=("a",))
+    normals = windows_of(*np.random.default_rng(0).normal(size=(MAX_REFERENCE_WINDOWS + 40, 1, 16)), channels=("a",))
     Sonde().fit(normals, normals)
-    assert sum(embedded) == REFERENCE_WINDOWS
+    assert sum(embedded) == MAX_REFERENCE_WINDOWS
     assert own_cache.exists()
 
 
@@ -237,7 +236,7 @@ def test_the_fingerprint_follows_what_shapes_a_vector() -> None:
 
 def test_the_fingerprint_follows_the_reference_even_where_the_scale_is_the_same() -> None:
     """Whole numbers, one window turned around in time: the same mean and spread to the bit, other vectors."""
-    values = np.random.default_rng(0).integers(-9, 9, size=(FEWEST, 1, 32)).astype(np.float64)
+    values = np.random.default_rng(0).integers(-9, 9, size=(MIN_VECTORS, 1, 32)).astype(np.float64)
     values[:, :, 0] = 0
     other = values.copy()
     other[1] = other[1, :, ::-1]

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from readbench.engine.encoders import TS2Vec
-from readbench.engine.encoders import _ts2vec as contrast
-from readbench.engine.encoders import _ts2vec as module
+from readbench.engine.encoders import TS2Vec, _ts2vec as contrast, _ts2vec as module
 from readbench.engine.encoders._ts2vec import Weights, hierarchical_loss, initial_weights, represent
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, NotFiniteError
@@ -71,7 +69,7 @@ def test_training_finds_the_same_step_of_the_other_view_better() -> None:
 
 def test_both_views_show_the_same_steps_of_a_window_where_they_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contrast, "represent", lambda _, values, keep: values + 0 * keep)
-    monkeypatch.setattr(contrast, "DROPPED", 0.0)
+    monkeypatch.setattr(contrast, "DROPOUT", 0.0)
     values = torch.arange(60.0).reshape(3, 1, 20)
     rng = np.random.default_rng(1)
     seen = [contrast._views({}, values, rng) for _ in range(50)]

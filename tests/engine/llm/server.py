@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.serving import answering
 
 PROVIDERS = ("anthropic", "bedrock", "vertex", "openai", "chatts-http", "toto-http")
 KEYS = {
@@ -154,16 +155,9 @@ def serving(script: Script) -> Iterator[Loopback]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    server = _Server(("127.0.0.1", 0), Handler)
-    loopback = Loopback(f"http://127.0.0.1:{server.server_address[1]}", script)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    loopback = Loopback("", script)
+    with answering(_Server(("127.0.0.1", 0), Handler)) as loopback.url:
         yield loopback
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 _CLAUDE, _CHAT = ("anthropic", "bedrock", "vertex"), ("openai", "chatts-http")

@@ -13,8 +13,7 @@ import pytest
 from readbench.engine.llm import ModelRequest, SeriesPart, Text
 from readbench.engine.llm._providers import Scripted
 from readbench.engine.protocols import Pool, Scene
-from readbench.engine.testing import RERANKER_CHECKS, RerankerCheck, sample_pool
-from readbench.engine.testing import _rerankers as rerankers
+from readbench.engine.testing import RERANKER_CHECKS, RerankerCheck, _rerankers as rerankers, sample_pool
 from readbench.engine.windows import WindowSet
 from tests.engine.llm.conftest import Configure
 

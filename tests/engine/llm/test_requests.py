@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from readbench.engine.llm import Image, Item, SeriesPart, Text, WindowExcerpt, compare
-from readbench.engine.llm._examiner import Treatment, choose_asking
+from readbench.engine.llm._examiner import choose_asking
 from readbench.engine.llm._exhibits import Plotter
 from readbench.engine.llm._prompts import Asking, Composer, Task, fill_prompt, load_prompts
-from readbench.engine.llm._settings import Images, Profile
+from readbench.engine.llm._settings import Images, Profile, Treatment
 from readbench.errors import UnknownNameError, UsageError
 
 SECTIONS = ("list", "list-tsad", "list-evidence", "similarity", "match", "classify", "classify-tsad")

@@ -9,9 +9,8 @@ from hypothesis import example, given, settings
 from numpy.typing import NDArray
 
 from readbench.engine.protocols import View, unit_vectors
-from readbench.engine.rerankers import _active_learning as module
-from readbench.engine.rerankers import next_cases, select_most_informative
-from readbench.engine.rerankers._active_learning import FLOOR
+from readbench.engine.rerankers import _active_learning as module, next_cases, select_most_informative
+from readbench.engine.rerankers._active_learning import MIN_DOUBT
 from readbench.engine.rerankers._ridge import fit_verdict
 
 Floats = NDArray[np.float32]
@@ -47,7 +46,7 @@ def naive_worths(
         for x in silent:
             cover = max([0.0, *(alike(x, y) for y in (*told, *chosen))])
             size = int((groups == groups[x]).sum())
-            worth[z] += (doubt[x] + FLOOR) / size * max(0.0, alike(z, x) - cover)
+            worth[z] += (doubt[x] + MIN_DOUBT) / size * max(0.0, alike(z, x) - cover)
     return worth
 
 
@@ -100,7 +99,7 @@ def test_a_long_recording_counts_as_one() -> None:
 
 
 def test_large_archives_are_thinned_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_OPEN", 5)
+    monkeypatch.setattr(module, "MAX_OPEN_CASES", 5)
     items, _, groups = drawn(0, cases=21)
     order = next_cases(items, np.full(21, -1, np.int32), groups, 21)
     assert sorted(order.tolist()) == [0, 5, 10, 15, 20]

@@ -13,8 +13,7 @@ from readbench.benchmark.protocol import load_task
 from readbench.engine.method import Method
 from readbench.engine.protocols import Pool
 from readbench.engine.ranking import rank
-from readbench.engine.rerankers import GaussianProcess
-from readbench.engine.rerankers import _gpc as gpc
+from readbench.engine.rerankers import GaussianProcess, _gpc as gpc
 from readbench.engine.rerankers._gpc import (
     Kernel,
     Space,
@@ -111,7 +110,7 @@ def test_scores_are_those_of_the_naive_version(kernel: Kernel, k: int, depth: in
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = sample_pool(4, queries=10, depth=30, labelled=0.5)
     whole = GaussianProcess(k=10).rerank(pool)
-    monkeypatch.setattr(gpc, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(gpc, "MAX_BLOCK_NUMBERS", 1)
     np.testing.assert_allclose(GaussianProcess(k=10).rerank(pool), whole, atol=1e-7)
 
 

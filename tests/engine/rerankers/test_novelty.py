@@ -142,7 +142,7 @@ def test_a_new_type_beside_known_ones_is_strange_and_the_view_that_shows_it_coun
 
 
 def test_many_cases_are_measured_by_a_part_of_them(two: TwoViews, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readbench.engine.rerankers._novelty.MOST_MEASURED", 60)
+    monkeypatch.setattr("readbench.engine.rerankers._novelty.MAX_REACH_CASES", 60)
     judgement = two.judge()
     strangeness = Calibration.of(judgement).strangeness
     assert len(strangeness.rows) == len(strangeness.held_out) == 60

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from readbench.engine.protocols import unit_vectors
 from readbench.engine.rerankers._novelty import weigh_sign
-from readbench.engine.rerankers._reach import LEAST, PENALTY, Reach
+from readbench.engine.rerankers._reach import MIN_VARIANCE, PENALTY, Reach
 from tests.naive import reach as naive
 
 Numbers = NDArray[np.intp]
@@ -37,10 +37,12 @@ def test_reach_is_that_of_inverting_again(shape: str) -> None:
     kernel, codes, groups, apart = draw(0, shape)
     found = Reach.of(kernel, codes, groups, apart)
     lists = codes.tolist(), groups.tolist(), apart.tolist()
-    np.testing.assert_allclose(found.held_out, naive.held_out(kernel, lists[2], PENALTY, LEAST), atol=1e-9)
-    slow = naive.forgotten(kernel, lists[0], lists[2], PENALTY, LEAST)
+    np.testing.assert_allclose(found.held_out, naive.held_out(kernel, lists[2], PENALTY, MIN_VARIANCE), atol=1e-9)
+    slow = naive.forgotten(kernel, lists[0], lists[2], PENALTY, MIN_VARIANCE)
     np.testing.assert_allclose(found.forgotten, slow, atol=1e-9)
-    np.testing.assert_allclose(found.by_type, naive.by_type(kernel, *lists, PENALTY, LEAST), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        found.by_type, naive.by_type(kernel, *lists, PENALTY, MIN_VARIANCE), rtol=1e-6, atol=1e-8
+    )
 
 
 def test_a_query_is_measured_as_the_cases_are() -> None:
@@ -49,7 +51,7 @@ def test_a_query_is_measured_as_the_cases_are() -> None:
     found = Reach.of(kernel[1:, 1:], codes[1:], groups[1:], apart[1:])
     whole, by_type = found.measure(asked)
     every = list(range(len(codes) - 1))
-    assert whole[0] == pytest.approx(naive.unexplained(kernel[1:, 1:], asked[0], every, PENALTY, LEAST))
+    assert whole[0] == pytest.approx(naive.unexplained(kernel[1:, 1:], asked[0], every, PENALTY, MIN_VARIANCE))
     assert by_type.shape == (1, 3)
 
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from readbench.engine.rerankers._ridge import (
-    LARGEST,
     PENALTIES,
+    SELF_KERNEL,
     TEMPERATURES,
     RidgePool,
     case_weights,
     find_single_group_cases,
     fit_novelty,
     fit_ridge,
+    held_out_blocks as blocks_of,
 )
-from readbench.engine.rerankers._ridge import held_out_blocks as blocks_of
 from tests.naive import ridge as naive
 
 
@@ -122,10 +122,10 @@ def test_what_others_leave_unexplained_is_the_variance_without_the_block(shape: 
         square, cross = given.kernel[np.ix_(rest, rest)], given.kernel[np.ix_(rows, rest)]
         expected[rows] = naive.variance(square, cross, np.ones(len(rows)), weight[rest], penalty)
     reach = fit_novelty(given.kernel, given.labels, given.groups, penalty)
-    np.testing.assert_allclose(reach.held_out, expected / LARGEST, atol=1e-9)
+    np.testing.assert_allclose(reach.held_out, expected / SELF_KERNEL, atol=1e-9)
     cross = given.kernel[:4] * 0.9
     asked = naive.variance(given.kernel, cross, np.ones(4), weight, penalty)
-    np.testing.assert_allclose(reach.unexplained_share(cross), asked / LARGEST, atol=1e-9)
+    np.testing.assert_allclose(reach.unexplained_share(cross), asked / SELF_KERNEL, atol=1e-9)
 
 
 def test_a_case_again_is_explained_and_something_unlike_all_is_not() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from readbench.engine.ranking import rank
 from readbench.engine.rerankers import Verdict
-from readbench.engine.rerankers._spread import LISTED, choose_spread, mix_belief
+from readbench.engine.rerankers._spread import SPREAD_PLACES, choose_spread, mix_belief
 from tests.engine.rerankers.test_verdict import two_views, with_labels
 
 
@@ -23,7 +23,7 @@ def worth(types: list[int], belief: list[float], spread: float) -> float:
 @pytest.mark.parametrize("seed", range(12))
 def test_no_other_list_is_worth_more(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    count, kinds = LISTED + 3, int(rng.integers(1, 5))
+    count, kinds = SPREAD_PLACES + 3, int(rng.integers(1, 5))
     types, belief = rng.integers(0, kinds, (1, count)), rng.dirichlet(np.ones(kinds), 1)
     spread = float(rng.choice([0.02, 0.1, 0.5, 2.0]))
     listed = np.flatnonzero(choose_spread(belief[:, types[0]], types, belief, spread)[0])
@@ -32,8 +32,8 @@ def test_no_other_list_is_worth_more(seed: int) -> None:
         by_belief = sorted((int(types[0, i]) for i in items), key=lambda own: -belief[0, own])
         return worth(by_belief, belief[0].tolist(), spread)
 
-    assert len(listed) == LISTED
-    assert own_worth(tuple(listed)) == pytest.approx(max(map(own_worth, combinations(range(count), LISTED))))
+    assert len(listed) == SPREAD_PLACES
+    assert own_worth(tuple(listed)) == pytest.approx(max(map(own_worth, combinations(range(count), SPREAD_PLACES))))
 
 
 def test_a_second_type_enters_at_the_last_place_where_it_is_likely_enough() -> None:
@@ -41,7 +41,7 @@ def test_a_second_type_enters_at_the_last_place_where_it_is_likely_enough() -> N
     for likely, expected in ((0.01, []), (0.3, [12])):
         belief = np.array([[1 - likely, likely]])
         listed = np.flatnonzero(choose_spread(belief[:, types[0]], types, belief, 0.1)[0])
-        assert [place for place in listed if place >= LISTED] == expected
+        assert [place for place in listed if place >= SPREAD_PLACES] == expected
 
 
 def test_the_belief_hears_what_is_nearest() -> None:
@@ -57,12 +57,15 @@ def test_only_the_first_places_are_spread() -> None:
     pool = two_views(3)
     plain, spread = (rank(Verdict(spread=own).rerank(pool)) for own in (0.0, 5.0))
     labels = pool.corpus_labels[0]
-    shown = [len(set(labels[order[:, :LISTED]][0][labels[order[:, :LISTED]][0] > 0])) for order in (plain, spread)]
+    shown = [
+        len(set(labels[order[:, :SPREAD_PLACES]][0][labels[order[:, :SPREAD_PLACES]][0] > 0]))
+        for order in (plain, spread)
+    ]
     assert shown[1] >= shown[0]
-    assert (plain[:, :LISTED] != spread[:, :LISTED]).any()
+    assert (plain[:, :SPREAD_PLACES] != spread[:, :SPREAD_PLACES]).any()
     for before, after in zip(plain, spread, strict=True):
-        rest = [item for item in before if item not in set(after[:LISTED])]
-        assert after[LISTED:].tolist() == rest
+        rest = [item for item in before if item not in set(after[:SPREAD_PLACES])]
+        assert after[SPREAD_PLACES:].tolist() == rest
 
 
 def test_known_normals_stay_last_and_no_label_changes_nothing() -> None:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from readbench.engine.protocols import Pool, View, unit_vectors
 from readbench.engine.ranking import rank
-from readbench.engine.rerankers import Verdict, estimate_unseen_share
-from readbench.engine.rerankers import _ridge as judgement
+from readbench.engine.rerankers import Verdict, _ridge as judgement, estimate_unseen_share
 from readbench.engine.rerankers._ridge import fit_ridge, fit_verdict, subsample_cases
 from readbench.engine.windows import UNLABELLED
 from readbench.testing import sample_pool
@@ -246,7 +245,7 @@ def test_thinned_cases_are_spread_over_every_class() -> None:
 
 def test_a_labelled_item_that_was_thinned_out_keeps_its_label(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = two_views(10)
-    monkeypatch.setattr(judgement, "MOST_CASES", 12)
+    monkeypatch.setattr(judgement, "MAX_CASES", 12)
     scores = Verdict().rerank(pool)
     for labels, row in zip(pool.labels, scores, strict=True):
         for label in np.unique(labels):

@@ -6,8 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 from readbench.engine import room
@@ -51,7 +50,7 @@ def test_numbers_of_words_are_as_short_as_the_vocabulary_allows(vocabulary: int,
 def test_an_index_in_a_file_scores_as_one_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus, queries = sample_windows(60, channels=3), sample_windows(5, channels=3, seed=1)
     here = SaxBm25(window=16).fit(corpus, corpus[:0])
-    monkeypatch.setattr(room, "IN_MEMORY", 100)
+    monkeypatch.setattr(room, "MAX_IN_MEMORY_BYTES", 100)
     there = SaxBm25(window=16).fit(corpus, corpus[:0])
     assert isinstance(there.index_.postings_[1].base, np.memmap)
     np.testing.assert_array_equal(there.score(queries), here.score(queries))

@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from readbench.engine.ranking import rank
-from readbench.engine.retrievers import Bags, Bm25
-from readbench.engine.retrievers import _words as bm25
+from readbench.engine.retrievers import Bags, Bm25, _words as bm25
 from readbench.engine.retrievers._words import Idf, inverse_frequency
 from tests.naive import bm25 as naive
 

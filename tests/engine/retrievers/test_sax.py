@@ -7,14 +7,12 @@ from numpy.typing import NDArray
 from readbench.engine.method import Method
 from readbench.engine.preparation import dense
 from readbench.engine.ranking import rank
-from readbench.engine.retrievers import SaxBm25
-from readbench.engine.retrievers import _words as symbolic
+from readbench.engine.retrievers import SaxBm25, _words as symbolic
 from readbench.engine.retrievers._words import Lexicon, normal_edges, segment_means
 from readbench.engine.testing import sample_windows
 from readbench.engine.windows import WindowSet
 from readbench.testing import RETRIEVER_CHECKS, RetrieverCheck
-from tests.naive import bm25 as naive_bm25
-from tests.naive import symbolic as naive
+from tests.naive import bm25 as naive_bm25, symbolic as naive
 
 METHODS = ["sax-bm25", "sax-bm25(window=8,stride=2)", "sax-bm25(window=9,znorm=false,norm=window,align=position)"]
 

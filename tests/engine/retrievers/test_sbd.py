@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from readbench.engine.kernels import correlation
-from readbench.engine.kernels import correlation as correlator
+from readbench.engine.kernels import correlation, correlation as correlator
 from readbench.engine.kernels.correlation import Correlator, Transforms, transform_size
 from readbench.engine.method import Method
 from readbench.engine.preparation import ChannelStats, WindowRows, channel_axis

@@ -11,8 +11,7 @@ from readbench.engine.method import FittedMethod, Method
 from readbench.engine.preparation import Scaler, WindowRows, dense, on_grid, stack_windows
 from readbench.engine.ranking import rank
 from readbench.engine.registry import RETRIEVERS
-from readbench.engine.retrievers import Euclidean
-from readbench.engine.retrievers import _euclidean as euclidean
+from readbench.engine.retrievers import Euclidean, _euclidean as euclidean
 from readbench.engine.retrievers._search import PER_THREAD, best_of, fill_scores, score_blocks
 from readbench.engine.testing import sample_windows
 from readbench.engine.windows import WindowSet, concatenate

@@ -6,14 +6,12 @@ import pytest
 from readbench.engine.method import Method
 from readbench.engine.preparation import dense
 from readbench.engine.ranking import rank
-from readbench.engine.retrievers import SfaBm25
-from readbench.engine.retrievers import _words as symbolic
+from readbench.engine.retrievers import SfaBm25, _words as symbolic
 from readbench.engine.retrievers._words import equal_depth_edges, extract_features, fourier_columns
 from readbench.engine.testing import sample_windows
 from readbench.engine.windows import WindowSet
 from readbench.testing import RETRIEVER_CHECKS, RetrieverCheck
-from tests.naive import bm25 as naive_bm25
-from tests.naive import symbolic as naive
+from tests.naive import bm25 as naive_bm25, symbolic as naive
 
 METHODS = ["sfa-bm25", "sfa-bm25(window=8,stride=2)", "sfa-bm25(window=9,znorm=true,norm=window,align=position)"]
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from readbench.engine.protocols import Metric
 from readbench.engine.ranking import rank
-from readbench.engine.retrievers import _vector_search as vectors
-from readbench.engine.retrievers import top_k
+from readbench.engine.retrievers import _vector_search as vectors, top_k
 from readbench.errors import NotFiniteError, ParameterError, UsageError
 
 Floats = NDArray[np.float32]

@@ -16,9 +16,7 @@ from readbench.engine.encoders._sonde import Reference, Runtime
 from readbench.engine.kernels import vectors_cuda
 from readbench.engine.kernels.threads import Team
 from readbench.engine.protocols import Metric
-from readbench.engine.retrievers import EmbeddingRetriever, top_k
-from readbench.engine.retrievers import _embedding as embedding
-from readbench.engine.retrievers import _vector_search as vectors
+from readbench.engine.retrievers import EmbeddingRetriever, _embedding as embedding, _vector_search as vectors, top_k
 from readbench.errors import NotFiniteError, ParameterError, UsageError
 from readbench.testing import sample_windows
 from tests.engine.retrievers.test_vectors import METRICS, sample

@@ -17,8 +17,7 @@ from readbench.engine.parameters import ParameterRange
 from readbench.engine.protocols import Metric, Pool, Scores, Vectors
 from readbench.engine.registry import ENCODERS, RERANKERS
 from readbench.engine.rerankers import LabelModel, Opinion, Verdict
-from readbench.engine.testing import _encoders as of_encoders
-from readbench.engine.testing import _rerankers as of_rerankers
+from readbench.engine.testing import _encoders as of_encoders, _rerankers as of_rerankers
 from readbench.engine.windows import WindowSet
 from readbench.testing import ENCODER_CHECKS, RERANKER_CHECKS, EncoderCheck, RerankerCheck
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from readbench.engine import room
@@ -191,7 +190,7 @@ def test_compact_holds_only_its_own_values_and_names() -> None:
 
 def test_a_large_copy_lies_in_a_file_that_nobody_finds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     windows = sample_windows(8, ragged=True)
-    monkeypatch.setattr(room, "IN_MEMORY", 100)
+    monkeypatch.setattr(room, "MAX_IN_MEMORY_BYTES", 100)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     own = windows[::-1].anonymous()
     assert isinstance(own.chunks[0].base, np.memmap)

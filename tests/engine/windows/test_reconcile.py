@@ -6,13 +6,12 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from readbench.engine.preparation import (
-    LARGEST_SCORE,
+    MAX_SCORE,
     ChannelStats,
     Normalisation,
     Scaler,
@@ -191,7 +190,7 @@ def test_moments_are_those_that_windows_are_scaled_by() -> None:
     scaler = Scaler.of("channel", windows)
     for window, scaled in zip(windows, scaler(windows), strict=True):
         mean, deviation = scaler.moments(window.channels)
-        own = ((window.values - mean[:, None]) / deviation[:, None]).clip(-LARGEST_SCORE, LARGEST_SCORE)
+        own = ((window.values - mean[:, None]) / deviation[:, None]).clip(-MAX_SCORE, MAX_SCORE)
         np.testing.assert_array_equal(own.astype(np.float32), scaled.values)
 
 

@@ -19,7 +19,7 @@ def test_what_is_large_lies_in_a_file_without_a_name(
     dtype: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(room, "IN_MEMORY", 99)
+    monkeypatch.setattr(room, "MAX_IN_MEMORY_BYTES", 99)
     size = np.dtype(dtype).itemsize  # type: ignore[call-overload]
     small, large = (make(count, dtype) for count in (99 // size, 99 // size + 1))  # type: ignore[arg-type]
     assert not isinstance(small.base, np.memmap)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from readbench.engine.encoders.sonde_network import LENGTH, SMALLEST, SondeNetwork, export, load
+from readbench.engine.encoders.sonde_network import LENGTH, MIN_HALF_SIZE, SondeNetwork, export, load
 from research.training.__main__ import main
 from research.training.loop import TINY
 
@@ -42,7 +42,7 @@ def test_loading_gives_back_the_weights_as_they_are_stored(body: SondeNetwork, t
     export(body, tmp_path / "body.onnx", METADATA)
     back = load(tmp_path / "body.onnx").state_dict()
     for name, weight in body.state_dict().items():
-        stored = weight.half().float() if weight.numel() >= SMALLEST else weight
+        stored = weight.half().float() if weight.numel() >= MIN_HALF_SIZE else weight
         assert torch.equal(back[name], stored), name
 
 

@@ -6,53 +6,36 @@ from readbench.common.rooms import open_room
 
 if TYPE_CHECKING:
     from readbench.benchmark.audit._audit import (
-        DatasetAudit,
-        Finding,
-        Verdict,
-        audit_task,
-        judge_copies,
-        judge_labels,
-        judge_power,
-        judge_probes,
-        judge_twins,
-        measure_power,
+        DatasetAudit as DatasetAudit,
+        Finding as Finding,
+        Verdict as Verdict,
+        audit_task as audit_task,
+        judge_copies as judge_copies,
+        judge_labels as judge_labels,
+        judge_power as judge_power,
+        judge_probes as judge_probes,
+        judge_twins as judge_twins,
+        measure_power as measure_power,
     )
-    from readbench.benchmark.audit._copies import Copies, Copy, Leaks, find_copies, find_leaks
-    from readbench.benchmark.audit._labels import Contradiction, DoubtfulLabels, doubt_labels
+    from readbench.benchmark.audit._copies import (
+        Copies as Copies,
+        Copy as Copy,
+        Leaks as Leaks,
+        find_copies as find_copies,
+        find_leaks as find_leaks,
+    )
+    from readbench.benchmark.audit._labels import (
+        Contradiction as Contradiction,
+        DoubtfulLabels as DoubtfulLabels,
+        doubt_labels as doubt_labels,
+    )
     from readbench.benchmark.audit._probes import (
-        PROBES,
-        Probe,
-        deal_labels,
-        expect_by_chance,
-        measure_gain,
-        share_discounts,
+        PROBES as PROBES,
+        Probe as Probe,
+        deal_labels as deal_labels,
+        expect_by_chance as expect_by_chance,
+        measure_gain as measure_gain,
+        share_discounts as share_discounts,
     )
 
-__all__ = [
-    "PROBES",
-    "Contradiction",
-    "Copies",
-    "Copy",
-    "DatasetAudit",
-    "DoubtfulLabels",
-    "Finding",
-    "Leaks",
-    "Probe",
-    "Verdict",
-    "audit_task",
-    "deal_labels",
-    "doubt_labels",
-    "expect_by_chance",
-    "find_copies",
-    "find_leaks",
-    "judge_copies",
-    "judge_labels",
-    "judge_power",
-    "judge_probes",
-    "judge_twins",
-    "measure_gain",
-    "measure_power",
-    "share_discounts",
-]
-
-__getattr__ = open_room(__name__)
+open_room(__name__)

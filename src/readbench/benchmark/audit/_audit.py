@@ -1,6 +1,6 @@
-"""What a dataset can be trusted with: everything that an audit looks at, with a verdict in words for each hazard.
+"""Audit of a dataset: a verdict on each hazard for its use as a benchmark.
 
-Verdicts, and what they rest on:
+Rules of the verdicts:
 
 * A **probe** that sees what cannot be the fault (presence, length, time before, position, session, asset) is a hazard
   where it is above chance by permutation (p <= LEVEL), the lower end of its interval over split groups is above chance,
@@ -61,20 +61,20 @@ from readbench.engine.windows import NORMAL, WindowSet
 Verdict = Literal["clean", "watch", "hazard", "unclear", "-"]
 """A hazard's verdict; a dash where there is nothing to look at."""
 LEVEL = 0.01
-"""Of the permutation test of each probe."""
+"""Level of the permutation test of each probe."""
 WATCH, HAZARD = 0.1, 1 / 3
 """Shares of the best score, chance-corrected."""
 LEAST_GAIN = 0.05
-"""What a best method is taken to gain at least, so that a share of next to nothing is no large share."""
+"""Smallest gain over chance that shares refer to."""
 FEWEST_UNITS = 5
-"""Classes in groups that queries must have for a probe to be judged."""
+"""Fewest units (classes in groups) of the queries for a verdict on a probe."""
 COPIED, MISLABELLED, FEWEST_CONTRADICTED, RECOGNISED = 0.05, 0.05, 2, 0.5
 LARGEST_CLASS, LARGEST_GROUP, COARSE = 0.5, 0.25, 0.05
 UNLABELLED_METHODS = ("stats", "euclidean", "rocket")
-"""Cheap ones. The best of them, and of the last one with labels, is what shortcuts are measured against."""
+"""Cheap methods; shortcuts are compared with the best of them and of the last one with labels."""
 DEEPEST = 20
 POWER = 1.959964 + 0.841621
-"""Standard errors that a difference must have to be found four times out of five at a level of 5 %."""
+"""Standard errors of a difference that is found with 80 % power at a level of 5 %."""
 
 
 @dataclass(frozen=True)
@@ -158,13 +158,8 @@ class DatasetAudit:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing of a query stands in its corpus."""
+        """True when nothing leaks from the corpus to the queries."""
         return self.leaks.sound
-
-    @property
-    def hazards(self) -> list[Finding]:
-        """The findings that are hazards."""
-        return [finding for finding in self.findings if finding.verdict == "hazard"]
 
     @property
     def best(self) -> str:
@@ -172,7 +167,7 @@ class DatasetAudit:
         return max(self.scores, key=lambda name: self.scores[name])
 
     def facts(self) -> dict[str, Any]:
-        """For programs; JSON knows no NaN."""
+        """The audit as JSON; None for NaN."""
         own = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "info"}
         kinds = {"leaks": asdict(self.leaks), "copies": asdict(self.copies)}
         labels = self.labels if isinstance(self.labels, str) else asdict(self.labels)
@@ -190,16 +185,7 @@ def audit_task(
     split_by: str = "group",
     progress: Progress = SILENT,
 ) -> DatasetAudit:
-    """Audit one task of a dataset on its clean corpus.
-
-    Args:
-        built: the dataset.
-        task: composed of it.
-        name: as it was asked for; that of the source by default.
-        origin: where its values come from; as its source says by default.
-        split_by: what the task holds out.
-        progress: told what is looked at.
-    """
+    """Audit one task of a dataset on its clean corpus; `name` and `origin` are those of its source by default."""
     corpus, queries = task.corpus_at(min(task.levels)), task.queries
     chance = expect_by_chance(queries.labels, corpus.labels)
     orders = rank_cheaply(task, corpus, progress)
@@ -331,7 +317,7 @@ def judge_crop(task: Task, corpus: WindowSet, first: Floats, gain: float) -> Fin
 
 
 def judge_copies(leaks: Leaks, copies: Copies, queries: int) -> Finding:
-    """Whether something of a query stands in its corpus."""
+    """Finding on copies of queries in the corpus."""
     share = copies.queries / queries
     if not leaks.sound:
         parts = {"shared groups": leaks.shared_groups, "overlaps": leaks.overlaps, "copies": leaks.duplicates}
@@ -347,7 +333,7 @@ def judge_copies(leaks: Leaks, copies: Copies, queries: int) -> Finding:
 
 
 def judge_twins(copies: Copies, corpus: int) -> Finding:
-    """Whether copies in the corpus carry other labels."""
+    """Finding on copies in the corpus under other labels."""
     share = copies.contradicted / corpus
     verdict: Verdict = "hazard" if share >= COPIED else "watch" if copies.contradicted else "clean"
     sentence = (
@@ -358,7 +344,7 @@ def judge_twins(copies: Copies, corpus: int) -> Finding:
 
 
 def judge_labels(labels: DoubtfulLabels | str) -> Finding:
-    """Whether groups look like another class than theirs."""
+    """Finding on groups that look like another class."""
     if isinstance(labels, str):
         return Finding("labels", "Labels", "-", f"Cannot be told: {labels}.")
     share = labels.contradicted / labels.groups
@@ -374,7 +360,7 @@ def judge_labels(labels: DoubtfulLabels | str) -> Finding:
 
 
 def judge_balance(queries: WindowSet) -> Finding:
-    """Whether one class or one group rules the queries."""
+    """Finding on the largest class and group of the queries."""
     by_class, by_group = (
         float(np.unique(column, return_counts=True)[1].max()) / len(queries)
         for column in (queries.labels, queries.groups)
@@ -385,7 +371,7 @@ def judge_balance(queries: WindowSet) -> Finding:
 
 
 def judge_power(detectable: float, groups: int) -> Finding:
-    """Whether the queries can show differences that matter; a few groups do not even tell how much they vary."""
+    """Finding on the smallest difference that the queries show; unclear with few groups."""
     verdict: Verdict = "unclear" if groups < FEWEST_UNITS else "clean" if detectable <= COARSE else "watch"
     sentence = f"Differences of NDCG@10 below {detectable:.3f} are likely to be missed (80 % power, 5 % level)."
     return Finding("power", "Power", verdict, sentence)
@@ -417,7 +403,7 @@ def _interval(differences: Floats, queries: WindowSet) -> ConfidenceInterval:
 
 
 def _begins_inside(task: Task) -> bool:
-    """Whether nearly all faults begin after the first row of their window."""
+    """True when nearly all faults begin after the first row of their window."""
     faulty = task.corpus.labels > NORMAL
     starts = np.concatenate([task.queries.spans[:, 0], task.corpus.spans[faulty, 0]])
     return bool((starts > 0).mean() >= 0.9)

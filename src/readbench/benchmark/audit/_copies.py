@@ -1,8 +1,8 @@
-"""What of a query stands in its corpus: shared groups, overlapping samples, copies and near copies.
+"""Leaks from corpus to queries: shared groups, overlapping samples, copies and near copies.
 
-A copy equals another window value by value. A near copy differs from it by less than NEAR of its own variation: the
-root of the summed squared differences, over that of the summed squared departures from each channel's mean, channels
-scaled as the task scales them. A level of its own therefore makes a window no copy, and noise of a hundredth does.
+A copy equals another window value by value. A near copy differs from it by less than NEAR of its variation: the root of
+the summed squared differences over that of the summed squared departures from each channel's mean, channels scaled as
+the task scales them.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from readbench.engine.preparation import Scaler
 from readbench.engine.windows import WindowSet, concatenate
 
 NEAR = 0.02
-"""Largest difference of near copies, as a share of the variation of the window."""
+"""Largest difference of near copies over the variation of the window."""
 TOLERANCE = 1e-6
 """Largest difference between two values that count as equal."""
 
 
 @dataclass(frozen=True)
 class Leaks:
-    """What leaks from the corpus to the queries; a sound task has none of it.
+    """Leaks from the corpus to the queries.
 
     Args:
         shared_groups: split groups on both sides.
         overlaps: (query id, corpus id) pairs cut from overlapping samples of one recording.
         duplicates: (query id, corpus id) pairs with equal values, constant windows left out.
-        constant: number of queries without any variation, which equal other constant windows without being copies.
+        constant: number of queries without variation, which are not compared.
     """
 
     shared_groups: tuple[str, ...]
@@ -41,7 +41,7 @@ class Leaks:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing leaks."""
+        """True when no group, sample or window occurs in both queries and corpus."""
         return not (self.shared_groups or self.overlaps or self.duplicates)
 
 
@@ -131,7 +131,7 @@ class Copies:
 
 
 def find_copies(task: Task) -> Copies:
-    """Look for near copies among the queries and the faults of the clean corpus; windows without variation are none."""
+    """Find near copies among the queries and the clean corpus; windows without variation are skipped."""
     corpus = task.corpus_at(min(task.levels))
     both = concatenate([task.queries, corpus.with_stats(None)])
     scaled = Scaler.of("channel", task.corpus)(both)

@@ -1,11 +1,10 @@
-"""Labels that the other cases contradict.
+"""Doubtful labels, found by cross-validation over split groups.
 
-Split groups are dealt into FOLDS parts. Each part in turn is judged by `rocket+verdict`, taught by the others, so that
-no window is judged by its own group. A window contradicts its label where it looks like a typical window of another
-class: that class is at least as likely as it is for the median window that carries it, and the label is no more likely
-than it is there. Stated probabilities are no measure here: a calibrated judge who learned from wrong labels knows that
-it is often wrong. Classes that the judge itself mixes up tell nothing, so both must be recognised in KNOWN of their
-windows. A group is contradicted where half of its windows of a class are.
+Split groups are dealt into FOLDS parts; `rocket+verdict`, fitted on the others, classifies each part. A window
+contradicts its label if it looks like a typical window of another class: that class is at least as likely as for the
+median window of the class, and the label no more likely than there. Thresholds on probabilities would not do, since a
+calibrated classifier that learned from wrong labels is unsure. Both classes must be recognised in KNOWN of their
+windows. A group is contradicted if half of its windows of a class are.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from readbench.engine.windows import NORMAL, WindowSet, concatenate
 
 FOLDS = 3
 KNOWN = 0.7
-"""Share of the windows of a class that must be held for it."""
+"""Smallest share of a class that must be classified as it."""
 JUDGE = "rocket+verdict"
-MOST_JUDGED = 400
-"""Windows that are judged: evenly spaced ones of a larger task."""
+MAX_JUDGED = 400
+"""Most windows that are classified; evenly spaced ones of a larger task."""
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """A window whose label is held unlikely: its id and group, the label, and what it is held for instead."""
+    """A window with a doubtful label: id, group, label, and the more likely class with its probability."""
 
     id: str
     group: str
@@ -40,15 +39,15 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class DoubtfulLabels:
-    """What the other groups say of the labels.
+    """Result of the check of labels.
 
     Args:
-        judged: windows whose class other groups have.
+        judged: number of windows whose class occurs in other groups.
         agreement: share of them whose most likely class is their label.
-        known: share of them in classes that are recognised.
-        groups: units that were judged: groups, and in each its classes.
-        found: the contradicted windows, surest first.
-        contradicted: how many units are contradicted.
+        known: share of them in recognised classes.
+        groups: number of units: classes in groups.
+        found: contradicted windows, most certain first.
+        contradicted: number of contradicted units.
     """
 
     judged: int
@@ -60,11 +59,11 @@ class DoubtfulLabels:
 
 
 def doubt_labels(task: Task) -> DoubtfulLabels | str:
-    """Judge every label by the other groups; a reason where nothing can be judged."""
+    """Check every label against the other groups; the reason if that is impossible."""
     corpus = task.corpus_at(min(task.levels)).with_stats(None)
     both = concatenate([task.queries, corpus[corpus.labels > NORMAL]])
-    if len(both) > MOST_JUDGED:
-        both = both[np.linspace(0, len(both) - 1, MOST_JUDGED).astype(np.intp)]
+    if len(both) > MAX_JUDGED:
+        both = both[np.linspace(0, len(both) - 1, MAX_JUDGED).astype(np.intp)]
     fold = _deal_groups(both.groups)
     if fold.max(initial=0) < 1 or len(np.unique(both.labels)) < 2:
         return "one group or one class: there is nobody to contradict"

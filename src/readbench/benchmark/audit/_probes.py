@@ -1,11 +1,11 @@
 """Shortcut probes: how well a task is solved by a representation that knows nothing but the shortcut.
 
-A probe gives scores (Q, N). What it cannot tell apart shares its places: an item counts with the mean discount of the
-places that it and its equals take, so that a probe that sees nothing scores what chance scores, on any corpus order.
+A probe gives scores (Q, N). Items with equal scores share the mean discount of their places, so that a constant probe
+scores chance on any corpus order.
 
-Whether a probe tells the class is decided by permutation. The windows of one class in one split group are a unit, since
-they share whatever the group has. Labels are dealt out anew among the units of the queries, and among those of the
-corpus; p is the share of such deals in which the probe is as far above chance as it is on the true labels.
+Significance is tested by permutation. The windows of one class in one split group are a unit, since they share the
+properties of the group. Labels are permuted among the units of the queries and among those of the corpus; p is the
+share of permutations in which the probe is as far above chance as on the true labels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from readbench.engine.preparation import LevelScale, channel_axis, measure_level
 from readbench.engine.windows import WindowSet, concatenate
 
 DEPTH = 10
-"""Places that count: the probes are judged by NDCG@10."""
+"""Depth of NDCG@10, the metric of the probes."""
 DEALS = 299
 """Permutations of the labels."""
 
@@ -38,11 +38,11 @@ class Probe:
     """A representation that knows only a shortcut.
 
     Args:
-        title: of its row.
-        sees: what it looks at.
-        score: (Q, N) scores of the corpus for the queries; or the reason why there is nothing to look at.
-        leak: whether it cannot be the fault itself, so that what it reaches is a leak and not physics.
-        use: how a method would profit from it.
+        title: title of its row.
+        sees: what it looks at, in words.
+        score: (Q, N) scores of the corpus for the queries, or the reason why it does not apply.
+        leak: True if it cannot be the fault itself, so that any success is a leak.
+        use: whether methods see it, in words.
     """
 
     title: str
@@ -91,7 +91,7 @@ def expect_by_chance(queries: Labels, corpus: Labels) -> Floats:
 
 
 def deal_labels(discounts: Floats, queries: WindowSet, corpus: WindowSet, seed: int = 0) -> Floats:
-    """(DEALS,) how far above chance a ranking is when labels are dealt out anew among units, see above."""
+    """(DEALS,) excess of a ranking over chance when labels are permuted among units."""
     rng = np.random.default_rng([seed, 0xA0D17])
     asked, held = _units(queries), _units(corpus)
     found = np.empty(DEALS)
@@ -102,7 +102,7 @@ def deal_labels(discounts: Floats, queries: WindowSet, corpus: WindowSet, seed: 
 
 
 def count_units(windows: WindowSet) -> int:
-    """Classes in split groups."""
+    """Number of units: classes in split groups."""
     return len(_units(windows)[0])
 
 
@@ -140,7 +140,7 @@ def _see_first_row(task: Task, corpus: WindowSet) -> Floats | str:
 
 
 def see_any_row(task: Task, corpus: WindowSet) -> Floats:
-    """(Q, N) as the first row, but of a row that is drawn at random from each window."""
+    """(Q, N) scores of a random row of each window, compared like the first row."""
     rng = np.random.default_rng([task.seed, 0x0FF])
 
     def draw(values: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -174,7 +174,7 @@ def _see_position(task: Task, corpus: WindowSet) -> Floats | str:
 
 
 def find_places(windows: WindowSet) -> Floats:
-    """(N,) first step of each window in its recording, as its id says; NaN where it does not."""
+    """(N,) first step of each window in its recording by its id; NaN if unknown."""
     steps = [identity.rpartition("@")[2] for identity in windows.ids.tolist()]
     return np.array([float(step) if step.isdigit() else np.nan for step in steps])
 
@@ -189,7 +189,7 @@ def _see_session(task: Task, corpus: WindowSet) -> Floats | str:
 
 
 def _find_starts(windows: WindowSet) -> Floats:
-    """(N,) when the recording of each window began: its time less its place, or the first time that is known of it."""
+    """(N,) start time of each window's recording: its time minus its place, or the earliest known time."""
     _, recording = np.unique([i.rpartition("@")[0] or i for i in windows.ids.tolist()], return_inverse=True)
     if windows.context is not None and np.isfinite(windows.context.rates).all():
         return windows.times - np.nan_to_num(find_places(windows)) / windows.context.rates

@@ -1,4 +1,4 @@
-"""What was understood of a user's data, in sentences, before anything is kept."""
+"""Summary of a user's data in sentences, before they are imported."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from readbench.engine.context import find_still
 from readbench.engine.windows import NORMAL, WindowSet
 from readbench.errors import DataError
 
-MOST_NAMES = 8
-MOST_REMARKS = 20
+MAX_NAMES, MAX_REMARKS = 8, 20
 
 
 def explain_import(built: Built, source: ImportedRecordings | ReadyTask) -> list[str]:
-    """Sentences on what was read, what it became, and what to mind."""
+    """Sentences on the tables, the windows made of them, and warnings."""
     told = _of_tables(source) if isinstance(source, ImportedRecordings) else _of_task(source)
     return [*told, *_of_windows(built.windows), *_of_context(built.windows), *_of_evaluation(built, source)]
 
@@ -37,7 +36,7 @@ def _of_tables(source: ImportedRecordings) -> list[str]:
         f"{_count(len(source.info.channels), 'channel')}: {_names([c.name for c in source.info.channels])}.",
         f"Steps per label: {', '.join(steps)}; {unknown:,} steps have none.",
         f"Normal operation is the label {source.normal!r}" + (" or an empty one." if source.blank_is_normal else "."),
-        *source.remarks[:MOST_REMARKS],
+        *source.remarks[:MAX_REMARKS],
         f"Each case is {f'cut into {cut}' if protocol.length else 'one window'}, {labelling}.",
     ]
 
@@ -65,7 +64,7 @@ def _of_windows(windows: WindowSet) -> list[str]:
     assets = _count(len(np.unique(windows.assets[windows.assets != ""])), "known asset")
     return [
         f"{len(windows):,} windows of {shape}, from {groups} and {assets}.",
-        f"Windows per class (groups): {', '.join(classes[:MOST_NAMES])}{_more(len(classes))}.",
+        f"Windows per class (groups): {', '.join(classes[:MAX_NAMES])}{_more(len(classes))}.",
     ]
 
 
@@ -75,7 +74,7 @@ def _of_context(windows: WindowSet) -> list[str]:
 
 
 def describe_context(windows: WindowSet) -> str:
-    """What windows bring along beside their values; empty where they bring nothing.
+    """The context of windows in words; empty without any.
 
     >>> from readbench.engine.context import Context
     >>> context = Context.of(2, befores=[[[1.0, 2.0]], None], rates=[50, 50], facts=[{"speed": 29.5}, {}])
@@ -100,7 +99,7 @@ def describe_context(windows: WindowSet) -> str:
 
 
 def _still(windows: WindowSet) -> list[str]:
-    """Channels that never move in the time before a window: what is usual there is taken from elsewhere."""
+    """A sentence on channels that are constant in the time before a window; empty without any."""
     context = windows.context
     if context is None:
         return []
@@ -111,12 +110,12 @@ def _still(windows: WindowSet) -> list[str]:
     for (before, channel_set), number in zip(kinds.tolist(), numbers.tolist(), strict=True):
         still = find_still(context.befores[before], windows.channel_sets[channel_set])
         counts.update(dict.fromkeys(still, number))
-    names = ", ".join(f"{name!r} ({_count(number, 'window')})" for name, number in counts.most_common(MOST_NAMES))
+    names = ", ".join(f"{name!r} ({_count(number, 'window')})" for name, number in counts.most_common(MAX_NAMES))
     return [f"channels that never move in the time before: {names}{_more(len(counts))}"] if names else []
 
 
 def _of_evaluation(built: Built, source: ImportedRecordings | ReadyTask) -> list[str]:
-    """What a run with split seed 0 will have, and what is in its way."""
+    """Sizes of the task of split seed 0 and warnings, or why no task can be made."""
     levels = source.levels if isinstance(source, ReadyTask) and source.levels else Composition().rho
     try:
         task = compose_task(built, seed=0, settings=Composition(rho=levels))
@@ -144,11 +143,11 @@ def _range(values: NDArray[np.int32]) -> str:
 
 
 def _names(names: list[str]) -> str:
-    return ", ".join(names[:MOST_NAMES]) + _more(len(names))
+    return ", ".join(names[:MAX_NAMES]) + _more(len(names))
 
 
 def _more(count: int) -> str:
-    return f" and {count - MOST_NAMES} more" if count > MOST_NAMES else ""
+    return f" and {count - MAX_NAMES} more" if count > MAX_NAMES else ""
 
 
 def _count(number: int, noun: str) -> str:

@@ -61,7 +61,7 @@ HUB_LICENCES = {
 
 
 def card(task: Task, configs: list[dict[str, Any]], made_from: str, *, private: bool) -> str:
-    """The text of README.md: facts for programs on top, then for people."""
+    """Text of README.md: a YAML header, then prose."""
     info = task.info
     warning = "\n**Private copy.** It is not established that these data may be passed on.\n" if private else ""
     simulated = " All values are simulated." if info.simulated else ""
@@ -98,7 +98,7 @@ every method the same scores.
 
 
 def _context_note(task: Task) -> str:
-    """Which columns hold the context, where there is any."""
+    """Section on the columns of the context, if there is any."""
     if not any(describe_context(windows) for windows in (task.corpus, task.queries, task.normals)):
         return ""
     return """
@@ -150,7 +150,7 @@ def _front(task: Task, configs: list[dict[str, Any]]) -> str:
 
 
 def number_names(task: Task) -> Task:
-    """The same task with numbers for ids and groups: by place, and by first appearance."""
+    """The task with numbers for ids (by place) and groups (by first appearance)."""
     parts = {"item": task.corpus, "query": task.queries, "normal": task.normals}
     groups = dict.fromkeys(name for windows in parts.values() for name in windows.groups.tolist())
     number = {name: f"group-{place:05d}" for place, name in enumerate(groups, start=1)}
@@ -166,7 +166,7 @@ def number_names(task: Task) -> Task:
 
 
 def relevant_pairs(task: Task) -> Iterator[tuple[str, str]]:
-    """Ids of each query and of every corpus item with the same fault, in order."""
+    """(query id, item id) of all relevant pairs, in order."""
     for label, query in zip(task.queries.labels, task.queries.ids.tolist(), strict=True):
         for item in task.corpus.ids[np.flatnonzero(task.corpus.labels == label)].tolist():
             yield query, item
@@ -197,7 +197,7 @@ QRELS = "qrels.parquet"
 
 
 def corpus_file(level: int) -> str:
-    """Name of the file with the items that come in at a level."""
+    """Name of the file with the items that a level adds."""
     return f"corpus-{level:02d}.parquet"
 
 
@@ -211,25 +211,17 @@ def write_qrels(task: Task, folder: Path) -> None:
 
 def configurations(task: Task, lowest: NDArray[np.int32]) -> list[dict[str, Any]]:
     """For each level `rho-N-corpus`, `rho-N-queries` and `rho-N-qrels`, and the normals."""
-    found = []
+    found: list[tuple[str, str, list[str]]] = []
     for rho in sorted(task.levels):
         files = [corpus_file(int(level)) for level in np.unique(lowest) if level <= rho]
-        found += [
-            _configuration(f"rho-{rho}-corpus", "corpus", files),
-            _configuration(f"rho-{rho}-queries", "queries", ["queries.parquet"]),
-            _configuration(f"rho-{rho}-qrels", "test", [QRELS]),
-        ]
-    if len(task.normals):
-        found.append(_configuration("normals", "normals", ["normals.parquet"]))
-    return found
-
-
-def _configuration(name: str, split: str, files: list[str]) -> dict[str, Any]:
-    return {"config_name": name, "data_files": [{"split": split, "path": files}]}
+        found += [(f"rho-{rho}-corpus", "corpus", files), (f"rho-{rho}-queries", "queries", ["queries.parquet"])]
+        found += [(f"rho-{rho}-qrels", "test", [QRELS])]
+    found += [("normals", "normals", ["normals.parquet"])] * bool(len(task.normals))
+    return [{"config_name": name, "data_files": [{"split": split, "path": paths}]} for name, split, paths in found]
 
 
 MOST_POINTS = 64
-"""Points of a channel in a text; longer windows are interpolated. The values themselves are in the Parquet files."""
+"""Most points of a channel in a text; longer windows are interpolated. The Parquet files hold all values."""
 
 
 def texts_of(windows: WindowSet) -> list[str]:
@@ -252,13 +244,13 @@ Form = Literal["hf", "beir"]
 
 
 def export_task(task: Task, folder: Path, form: Form, *, private: bool = False) -> None:
-    """Write a task into a new folder; nothing is there until all is.
+    """Write a task into a new or empty folder atomically.
 
     Args:
-        task: what to write.
-        folder: where; must not be there, or be empty.
+        task: the task.
+        folder: target.
         form: `hf` (the datasets library, MTEB) or `beir` (JSON lines and TSV).
-        private: the folder is not passed on; without it, data whose licence is not known to allow that are refused.
+        private: True for a copy that is not redistributed; else a licence that allows it is required.
     """
     info = task.info
     if not info.redistributable and not private:
@@ -282,7 +274,7 @@ def export_task(task: Task, folder: Path, form: Form, *, private: bool = False) 
 
 
 def lowest_levels(task: Task) -> NDArray[np.int32]:
-    """(N,) the lowest pollution level that each item of the largest corpus belongs to."""
+    """(N,) lowest pollution level of each item of the largest corpus."""
     lowest = np.zeros(len(task.corpus), np.int32)
     for rho in sorted(task.levels, reverse=True):
         lowest[task.levels[rho]] = rho

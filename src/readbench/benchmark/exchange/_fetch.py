@@ -1,11 +1,10 @@
-"""Fetching all official files of a source into the data root.
+"""Download of the official files of a source into the data root.
 
-`transfer` gets one file over HTTP by pooch, which checks it and only then puts it into its place. pooch begins a broken
-transfer anew, which would be a pity after the first gigabytes. It is therefore given a downloader that goes on where it
-was: `NAME.part` holds what has come so far and `NAME.part.json` the version (ETag) of the file it belongs to. A server
-that has another version by now, or cannot go on in the middle, sends the file from its beginning.
+`transfer` gets one file over HTTP by pooch, which checks it before it moves it to its place. The downloader given to
+pooch resumes broken transfers: `NAME.part` holds the received bytes, `NAME.part.json` the version (ETag) of the file. A
+server with another version, or without ranges, sends the file from its beginning.
 
-`fetch` gets, checks and unpacks whatever of a source is not there yet.
+`fetch` gets, checks and unpacks all missing files of a source.
 """
 
 from __future__ import annotations
@@ -35,20 +34,13 @@ BLOCK = 2**18  # bytes
 ATTEMPTS = 3
 TIMEOUT_S = 60.0
 PAUSE_S = 1.0
-"""Before the second attempt; the third waits twice as long."""
+"""Seconds before the second attempt; twice that before the third."""
 PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, HTTPStatus.TOO_MANY_REQUESTS}
-"""Refusals after which asking again may help."""
+"""Status codes after which another attempt may succeed."""
 
 
 def transfer(file: RemoteFile, target: Path, progress: Progress = SILENT, pause: float = PAUSE_S) -> None:
-    """Get one file. What is at `target` already is checked and kept.
-
-    Args:
-        file: what to get.
-        target: where it belongs.
-        progress: told after each block, in bytes.
-        pause: seconds before a second attempt.
-    """
+    """Get one file into `target`, or check an existing one; `progress` counts bytes, `pause` is in seconds."""
     import pooch  # noqa: PLC0415 - slow to import
 
     if target.exists():
@@ -68,7 +60,7 @@ def transfer(file: RemoteFile, target: Path, progress: Progress = SILENT, pause:
 
 @dataclass(frozen=True)
 class _Resuming:
-    """A downloader as pooch calls it: the whole file comes into `part` first, in as many attempts as it takes."""
+    """A downloader for pooch that receives the file into `part` in up to `ATTEMPTS` attempts."""
 
     file: RemoteFile
     part: Path
@@ -92,7 +84,7 @@ class _Resuming:
         self.part.replace(output_file)
 
     def _receive(self) -> None:
-        """What is still missing, or all of it where the server does not go on."""
+        """Receive the missing bytes, or the whole file if the server does not resume."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - slow to import
 
         what, done = f"fetching {self.file.path}", self.part.stat().st_size if self.part.exists() else 0
@@ -127,7 +119,7 @@ class _Resuming:
 
 
 def _ask(url: str, part: Path, done: int) -> Response:
-    """Ask for a file, or for what is still missing of it."""
+    """Request a file, or its missing bytes."""
     import requests  # noqa: PLC0415 - slow to import
 
     headers = {"User-Agent": f"readbench/{__version__}", "Accept-Encoding": "identity"}
@@ -143,7 +135,7 @@ def _ask(url: str, part: Path, done: int) -> Response:
 
 
 def _known_version(part: Path) -> str:
-    """The strong ETag of what `part` is the beginning of; "" where it cannot be told."""
+    """The strong ETag of the file that `part` begins; "" if unknown."""
     try:
         etag = str(json.loads(_note(part).read_text())["etag"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -156,7 +148,7 @@ def _note(part: Path) -> Path:
 
 
 def _is_final(error: OSError) -> bool:
-    """Asking again will not help."""
+    """True for errors that another attempt cannot mend."""
     from requests import HTTPError  # noqa: PLC0415 - slow to import
 
     if not isinstance(error, HTTPError) or error.response is None:
@@ -165,7 +157,7 @@ def _is_final(error: OSError) -> bool:
 
 
 def _check(file: RemoteFile, path: Path) -> None:
-    """Raise `DataError` unless size and checksum of what is there, where known, are right."""
+    """Raise `DataError` unless size and checksum, if known, are right."""
     from pooch import file_hash  # noqa: PLC0415 - slow to import
 
     what = f"{path} is there, but is not the official file. Remove it to fetch it again"
@@ -182,14 +174,7 @@ DONE = ".fetched.json"
 
 
 def fetch(official: Official, folder: Path, progress: Progress = SILENT, pause: float = PAUSE_S) -> int:
-    """Fetch, check and unpack what is not there yet; returns the number of files that are there now.
-
-    Args:
-        official: what to fetch.
-        folder: the folder of the source.
-        progress: told how many bytes of each file are there.
-        pause: seconds before a second attempt.
-    """
+    """Fetch, check and unpack the missing files into the folder of a source; returns the number of its files."""
     folder.mkdir(parents=True, exist_ok=True)
     done = _read_done(folder)
     wanted = [file for file in official.files if file.path not in done]

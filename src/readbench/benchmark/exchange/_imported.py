@@ -1,4 +1,4 @@
-"""Where imported datasets live: one folder each, found by the registry.
+"""Imported datasets, one folder each, which the registry finds.
 
 ```
 NAME/dataset.json    format and SourceInfo
@@ -8,7 +8,7 @@ NAME/sides.json      sides of groups (none are known)
 NAME/parts.json      of a ready-made task: which windows are corpus, queries and normals
 ```
 
-A dataset is written beside the others first (`draft_dataset`), looked at, and then moved into its place whole.
+A dataset is first written beside the others (`draft_dataset`), checked, and then moved to its place.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 @dataclass(frozen=True)
 class Facts:
-    """What `dataset.json` holds."""
+    """Content of `dataset.json`."""
 
     info: SourceInfo
     format: Literal[1] = 1
@@ -46,7 +46,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class PartSizes:
-    """What `parts.json` holds: windows of the corpus come first, then queries, then normals; the rest as in `Parts`."""
+    """Content of `parts.json`: numbers of windows of corpus, queries and normals in order; the rest as in `Parts`."""
 
     corpus: int
     queries: int
@@ -56,7 +56,7 @@ class PartSizes:
     origin: tuple[str, int] | None
 
     def parts(self, windows: int) -> Parts:
-        """Which of so many windows are what."""
+        """Parts of that many windows."""
         sizes = (self.corpus, self.queries, self.normals)
         if min(sizes) < 0 or sum(sizes) != windows or len(self.lowest or ()) not in {0, self.corpus}:
             raise DataError(f"{PARTS}: the sizes {sizes} do not fit {windows} windows. {AGAIN}")
@@ -89,7 +89,7 @@ class Imported:
         return load_windows(self.folder).fingerprint()
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
-        """Each window as a recording of its own: what they were cut from is not kept."""
+        """Each window as a recording; the original ones are not kept."""
         del root
         for window in load_windows(self.folder):
             labels = np.full(window.values.shape[1], window.label, np.int32)
@@ -109,12 +109,12 @@ class Imported:
 
 @dataclass(frozen=True)
 class Draft:
-    """A dataset that is complete but not yet in its place."""
+    """A complete dataset that is not yet in its place."""
 
     source: Imported
 
     def keep(self, *, replace: bool = False) -> Imported:
-        """Move it into its place; with `replace`, what was there goes only after the new one is there."""
+        """Move it to its place; with `replace`, an existing one is removed afterwards."""
         name = self.source.info.name
         target = imported_root() / name
         with exclusive(imported_root() / ".lock"):
@@ -127,12 +127,7 @@ class Draft:
 
 @contextmanager
 def draft_dataset(info: SourceInfo, write: Callable[[Path], None]) -> Iterator[Draft]:
-    """Write a dataset beside the others; what is not kept is gone at the end.
-
-    Args:
-        info: its facts.
-        write: writes the windows into a folder that is not there yet.
-    """
+    """Write a dataset beside the others; it is deleted at the end unless kept. `write` makes the folder of windows."""
     root = imported_root()
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".incoming-", dir=root, ignore_cleanup_errors=True) as place:

@@ -1,7 +1,7 @@
-"""The official data of each source: what belongs to it, where it is to be had, and what of it is there.
+"""Official data of each source: files, addresses, and how much of them is present.
 
-The facts are in `official.toml`, long lists of files in `files/SOURCE.txt`: SHA-256, bytes and path, with `-` for what
-nobody told us. Checksums there were made from files of the commits that the addresses name.
+The facts are in `official.toml`, long lists of files in `files/SOURCE.txt`: SHA-256, bytes and path, with `-` for
+unknown. Checksums there were computed from the files of the commits that the addresses name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from readbench.benchmark.protocol import SourceInfo, read_shipped
 from readbench.benchmark.sources import plain_name
 
 Facts = Iterable[dict[str, Any]]
-"""Tables of the file of facts; their keys are the arguments below."""
+"""Tables of `official.toml`."""
 _FACTS, _UNKNOWN = "official.toml", "-"
 
 
@@ -25,11 +25,11 @@ class RemoteFile:
     """One file to fetch.
 
     Args:
-        url: its address.
-        path: where it belongs in the folder of the source.
-        size: bytes; None where unknown.
-        checksum: `sha256:...` or `md5:...`; "" where unknown.
-        unpack: it is a zip archive whose content is wanted.
+        url: address.
+        path: path in the folder of the source.
+        size: bytes; None if unknown.
+        checksum: `sha256:...` or `md5:...`; "" if unknown.
+        unpack: True for a zip archive to unpack.
     """
 
     url: str
@@ -41,10 +41,9 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Extent:
-    """A complete copy has `count` files that match any of the patterns; `what` they are.
+    """A complete copy: `count` files (`what`) matching any pattern, with at least `least_bytes` together.
 
-    Where it is not `whole`, even all of them are only a part of the source. Files of the right names that together have
-    fewer than `least_bytes` hold only a part of what the official ones do.
+    If it is not `whole`, all of them are still only a part of the source.
     """
 
     patterns: tuple[str, ...]
@@ -59,10 +58,10 @@ class Official:
     """The official data of one source.
 
     Args:
-        extents: what makes a copy complete; of several layouts one is enough.
-        files: what can be fetched without a login; empty where nothing can.
-        sums: address of a published list of SHA-256 sums for files without a checksum of their own.
-        steps: exact instructions where the data must be got by hand; `{folder}` is where to put them.
+        extents: layouts of a complete copy; one is enough.
+        files: files that can be fetched without a login.
+        sums: address of a published list of SHA-256 sums for files without a checksum.
+        steps: instructions for a manual download; `{folder}` is the target.
     """
 
     extents: tuple[Extent, ...]
@@ -80,10 +79,6 @@ def add_checksums(files: tuple[RemoteFile, ...], listed: str) -> tuple[RemoteFil
         replace(file, checksum=f"sha256:{digests[file.path]}") if file.path in digests and not file.checksum else file
         for file in files
     )
-
-
-def _read_official() -> dict[str, Official]:
-    return {name: _official(name, **facts) for name, facts in tomllib.loads(read_shipped(__name__, _FACTS)).items()}
 
 
 def _official(
@@ -112,7 +107,7 @@ def _listed(name: str, address: str) -> tuple[RemoteFile, ...]:
     )
 
 
-OFFICIAL = _read_official()
+OFFICIAL = {name: _official(name, **facts) for name, facts in tomllib.loads(read_shipped(__name__, _FACTS)).items()}
 """By the name of the source."""
 
 
@@ -121,14 +116,14 @@ State = Literal["complete", "partial", "absent", "unknown", "simulated", "import
 
 @dataclass(frozen=True)
 class Status:
-    """How much of a source is there.
+    """How much of a source is present.
 
     Args:
         info: the source.
-        state: `complete`, `partial`, `absent`; `unknown` where files are there but nobody said how many to expect.
-        found: what was found, or what is missing, in words.
-        folder: where the files belong.
-        fetchable: `readbench data fetch` can get them.
+        state: `complete`, `partial`, `absent`; `unknown` for files without a known number.
+        found: what was found or is missing, in words.
+        folder: folder of the files.
+        fetchable: True if `readbench data fetch` can get them.
     """
 
     info: SourceInfo
@@ -139,7 +134,7 @@ class Status:
 
 
 def status_of(info: SourceInfo, root: Path | None) -> Status:
-    """Look into the folder of a source; files are counted and their sizes added up, but not opened."""
+    """State of the folder of a source by number and size of its files, which are not opened."""
     official = OFFICIAL.get(info.name)
     folder = None if root is None else root / info.name
     fetchable = bool(official and official.files)

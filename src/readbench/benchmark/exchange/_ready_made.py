@@ -34,7 +34,6 @@ from readbench.benchmark.protocol import (
     read_task_file,
     write_facts,
 )
-from readbench.common.tables import Limits
 from readbench.engine.context import Context
 from readbench.engine.window_files import WindowWriter
 from readbench.engine.window_tables import Packed, read_packed
@@ -52,11 +51,11 @@ class ReadyTask:
         info: facts, with channels and faults.
         corpus: labelled windows, in order.
         queries: labelled faults.
-        normals: normal windows; may be none.
+        normals: normal windows; may be empty.
         lowest: (corpus,) lowest level of each item, or None.
-        levels: the levels there are.
-        origin: dataset and seed it was exported from.
-        fingerprint: what the task must have, where it was exported.
+        levels: pollution levels in percent.
+        origin: dataset and seed of an exported task.
+        fingerprint: expected fingerprint of an exported task.
     """
 
     info: SourceInfo
@@ -84,19 +83,14 @@ class ReadyTask:
         write_facts(folder / PARTS, sizes)
 
 
-def read_ready_task(path: Path, info: SourceInfo, *, normal: str = "normal", limits: Limits | None = None) -> ReadyTask:
-    """Read a ready-made task and check that it can be evaluated.
+def read_ready_task(path: Path, info: SourceInfo, *, normal: str = "normal") -> ReadyTask:
+    """Read a ready-made task from an archive or folder and check that it can be evaluated.
 
-    Args:
-        path: archive or folder.
-        info: facts; those of an exported task take their place, all but the name.
-        normal: the label of normal operation.
-        limits: most bytes, rows and columns of a file.
+    Facts of an exported task replace those of `info` except the name; `normal` is the label of normal operation.
     """
     exported = read_task_file(path) if path.is_dir() else None
     classes, normal = (exported.info.classes, NORMAL_CLASS) if exported else ((), normal)
-    limits = limits or Limits()
-    packed = _read_folder(path, normal, classes, limits) if path.is_dir() else _read_archive(path, normal, limits)
+    packed = _read_folder(path, normal, classes) if path.is_dir() else _read_archive(path, normal)
     corpus, queries, normals = _one_vocabulary([part.windows for part in packed])
     corpus, lowest = _levels(path, corpus, packed[0])
     if lowest is None:
@@ -145,27 +139,27 @@ def _arrays(path: Path) -> set[str]:
         return set()
 
 
-def _read_folder(path: Path, normal: str, classes: Sequence[str], limits: Limits) -> list[Packed]:
+def _read_folder(path: Path, normal: str, classes: Sequence[str]) -> list[Packed]:
     """Corpus, queries and normals of a folder of Parquet files."""
     files = [sorted(path.glob("corpus*.parquet")), [path / "queries.parquet"], sorted(path.glob("normals.parquet"))]
     if not files[0] or not files[1][0].is_file():
         raise DataError(f"{path}: a ready-made task needs corpus.parquet and queries.parquet.")
     parts = [
-        _joined([read_packed(f, part=f"{name}_", normal=normal, classes=classes, limits=limits) for f in own])
+        _joined([read_packed(f, part=f"{name}_", normal=normal, classes=classes) for f in own])
         for name, own in zip(NAMES, files, strict=True)
         if own
     ]
     return parts if files[2] else [*parts, _none(parts[0])]
 
 
-def _read_archive(path: Path, normal: str, limits: Limits) -> list[Packed]:
+def _read_archive(path: Path, normal: str) -> list[Packed]:
     """The same of an NPZ archive."""
     if path.suffix != ".npz":
         raise UsageError(f"{path}: a ready-made task is a folder of Parquet files or an .npz archive.")
     known = [name for name in NAMES if f"{name}_values" in _arrays(path)]
     if not {"corpus", "queries"} <= set(known):
         raise DataError(f"{path}: a ready-made task needs the arrays corpus_values and queries_values.")
-    parts = [read_packed(path, part=f"{name}_", normal=normal, limits=limits) for name in known]
+    parts = [read_packed(path, part=f"{name}_", normal=normal) for name in known]
     return parts if "normals" in known else [*parts, _none(parts[0])]
 
 

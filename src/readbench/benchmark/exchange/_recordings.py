@@ -1,4 +1,4 @@
-"""Recordings from a user's tables: a source like any other, whose windows are built once, when it is imported."""
+"""Recordings from a user's tables as a source; its windows are built once, at the import."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import NORMAL_CLASS, Channel, Recording, SourceInfo, write_windows_of
 from readbench.benchmark.sources import fingerprint_files
-from readbench.common.tables import TABLE_ENDINGS, Limits, read_table
+from readbench.common.tables import TABLE_ENDINGS, read_table
 from readbench.common.times import SECONDS, TimeUnit
 from readbench.engine.context import check_before
 from readbench.engine.preparation import fill_gaps, is_reading
-from readbench.engine.signal_tables import SignalTable, understand_table
-from readbench.engine.window_tables import FACT, Roles, TableSeries, series_of
+from readbench.engine.signal_tables import understand_table
+from readbench.engine.window_tables import FACT_PREFIX, Roles, TableSeries, series_of
 from readbench.engine.windows import NORMAL, UNLABELLED
 from readbench.errors import DataError, UnknownNameError
 
-FEWEST_STEPS = 8
-"""Rows of a case below which a column that rises is no wonder."""
+MIN_STEPS = 8
+"""Fewest rows of a case for the remark that a column always rises."""
 
 
 @dataclass(frozen=True)
 class CaseFacts:
-    """What a table of cases says about one file.
+    """Facts about one file from a table of cases.
 
     Args:
-        label: the fault; "" where nobody knows.
-        group: what must not straddle the split.
+        label: fault; "" if unknown.
+        group: split group.
         asset: machine, well, patient.
-        onset: when the fault began, in seconds, or without times as a number of rows; NaN where nobody knows.
-        before: a table with readings of the same asset in the time before.
-        rate: samples a second; NaN where it follows from the times.
-        facts: numbers that are known beforehand, by name.
+        onset: begin of the fault in seconds, without times in rows; NaN if unknown.
+        before: table with readings of the same asset in the time before.
+        rate: samples per second; NaN if it follows from the times.
+        facts: numbers known beforehand, by name.
     """
 
     label: str = ""
@@ -53,13 +53,12 @@ class ImportedRecordings:
     """Tables of recordings.
 
     Args:
-        info: facts; channels and faults are filled in by `surveyed`.
+        info: facts; `surveyed` fills in channels and faults.
         files: the tables, in order.
-        roles: what their columns mean.
-        cases: of files that are one case each, what is known about them.
-        normal: the label of normal operation.
-        blank_is_normal: rows without a label are normal; otherwise nobody knows what they are.
-        limits: most bytes, rows and columns of a table; None for the usual ones.
+        roles: roles of their columns.
+        cases: facts about files that are one case each.
+        normal: label of normal operation.
+        blank_is_normal: True if rows without a label are normal; otherwise they are unlabelled.
         labelled: steps per label, after `surveyed`.
         remarks: what was understood of the tables, after `surveyed`.
         rows: rows of all tables, after `surveyed`.
@@ -71,13 +70,12 @@ class ImportedRecordings:
     cases: Mapping[Path, CaseFacts] = field(default_factory=dict)
     normal: str = "normal"
     blank_is_normal: bool = False
-    limits: Limits | None = None
     labelled: Mapping[str, int] = field(default_factory=dict)
     rows: int = 0
     remarks: tuple[str, ...] = ()
 
     def surveyed(self) -> ImportedRecordings:
-        """The same with its channels, faults and counts filled in from the files, which are read once for this."""
+        """A copy with channels, faults and counts from the files."""
         steps: Counter[str] = Counter()
         channels: dict[str, str] = {}
         rows = 0
@@ -140,20 +138,17 @@ class ImportedRecordings:
             )
 
     def _series(self, remarks: dict[str, None] | None = None) -> Iterator[tuple[Path, TableSeries]]:
-        """The series of all tables; `remarks` gets what was understood of them."""
+        """The series of all tables; adds remarks on them to `remarks`."""
         for path in self.files:
             case = self.cases.get(path)
-            found = self._understand(path, self.roles)
+            found = understand_table(read_table(path), self.roles)
             if remarks is not None:
                 remarks |= dict.fromkeys(found.remarks)
             for series in series_of(found.table, found.roles, np.nan if case is None else case.onset):
                 yield path, series if case is None else self._told(series, case)
 
-    def _understand(self, path: Path, roles: Roles) -> SignalTable:
-        return understand_table(read_table(path, self.limits), roles)
-
     def _told(self, series: TableSeries, case: CaseFacts) -> TableSeries:
-        """A series with what the table of cases says about it."""
+        """A series with the facts of its case."""
         series = series if self.roles.label else _labelled(series, case)
         series = replace(series, facts={**series.facts, **case.facts})
         if not np.isnan(case.rate):
@@ -161,14 +156,14 @@ class ImportedRecordings:
         return series if case.before is None else replace(series, before=self._before(series, case.before))
 
     def _before(self, series: TableSeries, path: Path) -> NDArray[np.float64]:
-        """(C, T_b) the readings in a table of their own, in the channels of the window."""
+        """(C, T_b) readings of the time before from another table, in the channels of the window."""
         where = f"case {series.id} ({path})"
         if series.before is not None:
             raise DataError(f"The time before {where} is known twice. Give the onset, or a file, but not both.")
         roles = Roles(
             time=self.roles.time, channel=self.roles.channel, value=self.roles.value, time_unit=self.roles.time_unit
         )
-        read = self._understand(path, roles)
+        read = understand_table(read_table(path), roles)
         (found,) = series_of(read.table, read.roles)
         if absent := [name for name in series.channels if name not in found.channels]:
             raise DataError(f"The time before {where} lacks channel {absent[0]!r}. Give the same channels for both.")
@@ -182,14 +177,14 @@ class ImportedRecordings:
         return values
 
     def _name(self, series: TableSeries, code: int) -> str:
-        """The label behind a code, "" where nobody knows."""
+        """The label of a code; "" if unknown."""
         if code != UNLABELLED:
             return series.names[code]
         return self.normal if self.blank_is_normal else ""
 
 
 class _Columns:
-    """What looks wrong about the columns that became channels."""
+    """Checks of the columns that became channels."""
 
     def __init__(self) -> None:
         self._read: dict[str, bool] = {}
@@ -200,14 +195,14 @@ class _Columns:
         known = is_reading(series.values)
         with np.errstate(invalid="ignore"):
             steps = np.diff(series.values, axis=1)
-        timeless = np.isnan(series.rate) and steps.shape[1] >= FEWEST_STEPS
+        timeless = np.isnan(series.rate) and steps.shape[1] >= MIN_STEPS
         for row, name in enumerate(series.channels):
             self._read[name] = self._read.get(name, False) or bool(known[row].any())
             rises = timeless and bool(known[row].all()) and bool((steps[row] > 0).all())
             self._rising[name] = self._rising.get(name, True) and rises
 
     def remarks(self) -> list[str]:
-        """Sentences on channels without a reading, and on those that may be a time that nobody named."""
+        """Sentences on channels without readings and on those that may be a time."""
         empty = [name for name, read in self._read.items() if not read]
         rising = [name for name, rises in self._rising.items() if rises]
         return [
@@ -220,7 +215,7 @@ class _Columns:
 
 
 def table_files(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """The tables that paths mean: files themselves, and all tables in folders, sorted."""
+    """Tables of paths: files themselves, and all tables in folders, sorted."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -235,22 +230,21 @@ def table_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def read_cases(path: Path, limits: Limits | None = None, time_unit: TimeUnit = "s") -> dict[Path, CaseFacts]:
-    """A table of cases: `file`, from its own folder on, and what else is known about each (`CaseFacts`).
+def read_cases(path: Path, time_unit: TimeUnit = "s") -> dict[Path, CaseFacts]:
+    """Read a table of cases: `file`, relative to the table, and columns named as in `CaseFacts` (`fact.speed` ...).
 
-    Args:
-        path: the table. Its columns have the names of `CaseFacts`; facts are columns such as `fact.speed`.
-        limits: most bytes, rows and columns.
-        time_unit: of onsets that are numbers.
+    Onsets that are numbers have the unit `time_unit`.
     """
-    table = read_table(path, limits)
+    table = read_table(path)
     texts = {"file": _texts(table.codes("file"))}  # must be there
     for column in ("label", "group", "asset", "before"):
         texts[column] = _texts(table.codes(column)) if column in table.columns else [""] * table.rows
     unknown = np.full(table.rows, np.nan)
     onsets = table.seconds("onset", SECONDS.get(time_unit, 1.0)) if "onset" in table.columns else unknown
     rates = table.numbers("rate") if "rate" in table.columns else unknown
-    facts = {name.removeprefix(FACT): table.numbers(name) for name in table.columns if name.startswith(FACT)}
+    facts = {
+        name.removeprefix(FACT_PREFIX): table.numbers(name) for name in table.columns if name.startswith(FACT_PREFIX)
+    }
     cases: dict[Path, CaseFacts] = {}
     for row in range(table.rows):
         file, before = (path.parent / name if (name := texts[column][row]) else None for column in ("file", "before"))
@@ -278,9 +272,8 @@ def read_cases(path: Path, limits: Limits | None = None, time_unit: TimeUnit = "
 def _labelled(series: TableSeries, case: CaseFacts) -> TableSeries:
     """A whole series with the label of its case."""
     code = NORMAL if case.label else UNLABELLED  # the first and only name, or none
-    return replace(
-        series, labels=np.full(len(series.labels), code, np.int32), names=(case.label,) if case.label else ()
-    )
+    labels = np.full(len(series.labels), code, np.int32)
+    return replace(series, labels=labels, names=(case.label,) if case.label else ())
 
 
 def _texts(column: tuple[np.ndarray, tuple[str, ...]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""How sure is the difference between two methods on the same queries? A paired bootstrap (Efron, 1979)."""
+"""Bootstrap intervals of means and paired differences (Efron, 1979)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from readbench.common.checks import paired_differences, require_probability
 from readbench.errors import ParameterError, UsageError
 
 BLOCK = 1 << 20
-"""Most draws held in memory at a time: about 25 MB with the values they pick."""
+"""Largest number of draws per block: about 25 MB with the values they pick."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class ConfidenceInterval:
         mean: mean over the queries, of a - b where two methods are compared.
         low: lower end.
         high: upper end.
-        resamples: how many times the queries were drawn anew.
+        resamples: number of resamples.
         confidence: share of the resampled means between the ends.
     """
 
@@ -68,36 +68,20 @@ def paired_bootstrap(
             "The 'resamples' parameter of paired_bootstrap must be an int in the range [1, inf)."
             f" Got {resamples} instead."
         )
-    sums, sizes = _groups(differences, clusters)
-    rng = np.random.default_rng(seed)
-    means = np.concatenate(
-        [sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1) for drawn in _draws(rng, len(sums), resamples)]
-    )
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return ConfidenceInterval(float(differences.mean()), float(low), float(high), resamples, confidence)
+    means = _resample_mean(differences, clusters, np.random.default_rng(seed), resamples)
+    return _interval(float(differences.mean()), means, confidence)
 
 
 MIN_DATASETS = 3
-"""Fewest datasets that are resampled, or over which ranks are tested; below that queries are the better sample."""
+"""Fewest datasets that are resampled, or over which ranks are tested."""
 
 
 def bootstrap_datasets(a: ArrayLike, b: ArrayLike, *, seed: int) -> ConfidenceInterval | None:
-    """Percentile interval of the mean difference over datasets, when datasets are drawn anew.
+    """Percentile interval of the mean difference of `a` and `b`, (n,) means by dataset, when datasets are resampled.
 
-    With d_j = a_j - b_j on dataset j of n, the difference is D = (1/n) sum_j d_j, each dataset counting the same
-    whatever its number of queries. A resample draws n datasets with replacement, J_1 ... J_n, and has D* = (1/n) sum_i
-    d_{J_i}; the ends are the 2.5 % and 97.5 % quantiles of 10,000 such D*. It says how far D would move with other
-    datasets of the same kind, which an interval over split groups of these datasets does not. With few datasets it is
-    too narrow: the variance of D* is (n - 1) / n of the unbiased one, and no quantile of Student's t corrects for it.
-
-    Args:
-        a: (n,) one method's mean on each dataset.
-        b: (n,) the other method's.
-        seed: seed of the draws.
-
-    Returns:
-        None with fewer than `MIN_DATASETS` datasets.
+    Each dataset counts the same whatever its number of queries. The interval shows how far the difference would move
+    with other datasets of the same kind. With few datasets it is too narrow: the variance of a resampled mean is
+    (n - 1) / n of the unbiased one, and no quantile of Student's t corrects for it. None below `MIN_DATASETS`.
 
     >>> found = bootstrap_datasets([0.6, 0.7, 0.8, 0.9], [0.5, 0.5, 0.5, 0.5], seed=0)
     >>> round(found.mean, 3), round(found.low, 3), round(found.high, 3)
@@ -137,14 +121,9 @@ def mean_interval(
     for name in np.unique(names):
         own = names == name
         several = len(np.unique(groups[own])) > 1
-        sums, sizes = _groups(given[own], groups[own] if several else None)
         means.append(given[own].mean())
-        drawn.append(
-            np.concatenate([sums[d].sum(axis=1) / sizes[d].sum(axis=1) for d in _draws(rng, len(sums), resamples)])
-        )
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(np.mean(drawn, axis=0), [tail, 1 - tail])
-    return ConfidenceInterval(float(np.mean(means)), float(low), float(high), resamples, confidence)
+        drawn.append(_resample_mean(given[own], groups[own] if several else None, rng, resamples))
+    return _interval(float(np.mean(means)), np.mean(drawn, axis=0), confidence)
 
 
 def sums_interval(
@@ -154,9 +133,8 @@ def sums_interval(
     clusters: ArrayLike,
     seed: int,
     resamples: int = 10_000,
-    confidence: float = 0.95,
 ) -> ConfidenceInterval:
-    """Percentile interval of a function of sums over queries, whole clusters being drawn with replacement.
+    """95 % percentile interval of a function of sums over queries, whole clusters being drawn with replacement.
 
     Args:
         columns: (Q, K) what is summed, with the queries' weights in it where they do not count alike.
@@ -164,20 +142,33 @@ def sums_interval(
         clusters: (Q,) group of each query.
         seed: seed of the draws.
         resamples: number of draws R.
-        confidence: share of the resampled values that the interval holds.
 
     >>> sums_interval([[1, 2], [2, 4]], lambda s: s[0] / s[1], clusters=["a", "b"], seed=0, resamples=100)
     ConfidenceInterval(mean=0.5, low=0.5, high=0.5, resamples=100, confidence=0.95)
     """
     given = np.asarray(columns, np.float64).T
-    require_probability("confidence", confidence, "sums_interval")
     sums = np.stack([_groups(column, clusters)[0] for column in given])
     rng = np.random.default_rng(seed)
     values = np.concatenate([statistic(sums[:, drawn].sum(axis=2)) for drawn in _draws(rng, sums.shape[1], resamples)])
+    return _interval(float(statistic(given.sum(axis=1)[:, None])[0]), values, nearest=True)
+
+
+def _interval(
+    value: float, resampled: NDArray[np.float64], confidence: float = 0.95, *, nearest: bool = False
+) -> ConfidenceInterval:
+    """A value with the percentile interval of its resamples (R,)."""
     tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail], method="nearest")
-    value = float(statistic(given.sum(axis=1)[:, None])[0])
-    return ConfidenceInterval(value, float(low), float(high), resamples, confidence)
+    low, high = np.quantile(resampled, [tail, 1 - tail], method="nearest" if nearest else "linear")
+    return ConfidenceInterval(value, float(low), float(high), len(resampled), confidence)
+
+
+def _resample_mean(
+    values: NDArray[np.float64], clusters: ArrayLike | None, rng: np.random.Generator, resamples: int
+) -> NDArray[np.float64]:
+    """(R,) means over queries when whole clusters are drawn with replacement."""
+    sums, sizes = _groups(values, clusters)
+    drawn = _draws(rng, len(sums), resamples)
+    return np.concatenate([sums[d].sum(axis=1) / sizes[d].sum(axis=1) for d in drawn])
 
 
 def _groups(

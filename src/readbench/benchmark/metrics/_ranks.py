@@ -1,6 +1,6 @@
-"""How sure is a place on a leaderboard? Intervals of ranks, groups that tie, and how many datasets would part two.
+"""Confidence intervals of ranks, tie groups, and the number of datasets that would separate two methods.
 
-A place is only as sure as the differences behind it. For every pair of methods the difference of the means over
+For every pair of methods the difference of the means over
 datasets gets an interval from one paired bootstrap, which draws datasets anew and inside each of them whole split
 groups. Method j stands behind every k whose interval for k - j lies above zero, and before every k whose interval lies
 below, so its rank is between 1 + (number of methods surely better) and m - (number surely worse): the construction of
@@ -22,14 +22,16 @@ from readbench.errors import UsageError
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2000
+CONFIDENCE, POWER, ALPHA = 0.95, 0.8, 0.05
+"""Of the intervals of ranks; power and level of the test that `datasets_to_separate` plans."""
 WITHIN = 200
-"""Draws of the groups of each dataset, from which a resample of the datasets takes its means."""
+"""Resamples of the groups of each dataset, from which a resample of the datasets takes its means."""
 BLOCK = 250
-"""Resamples at a time: (block, methods, methods) numbers in memory."""
-FEWEST_DATASETS = 6
-"""Datasets from which they are drawn anew; with fewer their groups are, and nothing is said of other datasets."""
+"""Resamples per block; a block holds (block, methods, methods) numbers."""
+MIN_RESAMPLED_DATASETS = 6
+"""Fewest datasets that are resampled; with fewer only their groups are."""
 EQUAL = 1e-12
-"""Standard errors below this are those of methods that do the same."""
+"""Standard errors below this count as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +41,12 @@ class RankedMethods:
     Args:
         means: (m,) mean over datasets, larger is better.
         order: (m,) methods from best to worst.
-        low: (m,) best rank that cannot be excluded.
-        high: (m,) worst rank that cannot be excluded.
-        better: (m, m) whether method i is surely better than j, by the intervals of both.
-        groups: of each method the numbers of its tie groups, from 0: the first of a group, and whoever stands below it
-            and is not surely behind it; the next group begins with the first who is.
-        over_datasets: whether datasets were drawn anew, so that it speaks of other datasets too.
-        confidence: of each interval.
+        low: (m,) best rank in the interval.
+        high: (m,) worst rank in the interval.
+        better: (m, m) True when method i is significantly better than j by the intervals of both.
+        groups: per method the numbers of its tie groups, from 0. A group is a method and all below it that are not
+            significantly worse; the next group begins with the first that is.
+        over_datasets: True when datasets were resampled, so that ranks generalise to other datasets.
     """
 
     means: Floats
@@ -55,30 +56,23 @@ class RankedMethods:
     better: NDArray[np.bool_]
     groups: tuple[tuple[int, ...], ...]
     over_datasets: bool
-    confidence: float
 
 
 def rank_methods(
-    values: Sequence[ArrayLike],
-    clusters: Sequence[Sequence[str]],
-    *,
-    seed: int,
-    resamples: int = RESAMPLES,
-    confidence: float = 0.95,
+    values: Sequence[ArrayLike], clusters: Sequence[Sequence[str]], *, seed: int, resamples: int = RESAMPLES
 ) -> RankedMethods:
     """Rank methods by their mean over datasets, with the interval of each rank.
 
     With D the (n, m) means by dataset, d_jk = mean_i (D_ij - D_ik), and d*_jk the same of a resample, s_jk is the
-    deviation of d*_jk over resamples, and c_j the `confidence` quantile of max_k |d*_jk - d_jk| / s_jk. The interval of
+    deviation of d*_jk over resamples, and c_j the CONFIDENCE quantile of max_k |d*_jk - d_jk| / s_jk. The interval of
     d_jk is d_jk +- f c_j s_jk. The factor f = t_{n-1} / z * sqrt(n / (n - 1)) makes up for the few datasets that are
-    drawn (Hesterberg, "What Teachers Should Know about the Bootstrap", 2015); `simulate_coverage` shows what it does.
+    drawn (Hesterberg, "What Teachers Should Know about the Bootstrap", 2015).
 
     Args:
         values: of each dataset (m, Q) values of the queries, larger is better.
         clusters: of each dataset the split group of each query.
-        seed: of the draws.
-        resamples: how many.
-        confidence: of each interval.
+        seed: seed of the draws.
+        resamples: number of draws R.
     """
     tables = [np.asarray(own, np.float64) for own in values]
     if not tables or any(table.shape[0] != tables[0].shape[0] for table in tables):
@@ -86,13 +80,14 @@ def rank_methods(
     rng = np.random.default_rng(seed)
     drawn = np.stack([_draw_groups(t, c, rng) for t, c in zip(tables, clusters, strict=True)])  # (n, W, m)
     means = np.stack([table.mean(axis=1) for table in tables])  # (n, m)
-    several = len(tables) >= FEWEST_DATASETS
+    several = len(tables) >= MIN_RESAMPLED_DATASETS
     center = means.mean(axis=0)
     starred = _resample(drawn, rng, resamples, datasets=several) - center
     observed = center[:, None] - center
-    units = len(tables) if several else sum(map(_count_units, clusters))
-    critical, errors = _max_t(starred, confidence)
-    reach = _widen(units, confidence) * critical[:, None] * errors
+    groups = [len(set(names)) for names in clusters]  # a dataset of one group is resampled by query
+    units = len(tables) if several else sum(n if n > 1 else len(c) for n, c in zip(groups, clusters, strict=True))
+    critical, errors = _max_t(starred)
+    reach = _widen(units) * critical[:, None] * errors
     ahead = (observed - reach > 0) & (errors > EQUAL)
     behind = (-observed - reach > 0) & (errors > EQUAL)
     m = len(center)
@@ -105,14 +100,7 @@ def rank_methods(
         better=ahead & behind.T,
         groups=_tie_groups(order, ahead & behind.T),
         over_datasets=several,
-        confidence=confidence,
     )
-
-
-def _count_units(clusters: Sequence[str]) -> int:
-    """What is drawn of a dataset: its groups, or its queries where it has one group."""
-    groups = len(set(clusters))
-    return groups if groups > 1 else len(clusters)
 
 
 def _draw_groups(table: Floats, clusters: Sequence[str], rng: np.random.Generator) -> Floats:
@@ -137,7 +125,7 @@ def _resample(drawn: Floats, rng: np.random.Generator, resamples: int, *, datase
     return means
 
 
-def _max_t(starred: Floats, confidence: float) -> tuple[Floats, Floats]:
+def _max_t(starred: Floats) -> tuple[Floats, Floats]:
     """(m,) critical values, and (m, m) standard errors of the differences, from resampled means less the observed."""
     centred = starred - starred.mean(axis=0)
     covariance = centred.T @ centred / (len(starred) - 1)
@@ -150,15 +138,15 @@ def _max_t(starred: Floats, confidence: float) -> tuple[Floats, Floats]:
             for block in (starred[i : i + BLOCK] for i in range(0, len(starred), BLOCK))
         ]
     )
-    return np.quantile(largest, confidence, axis=0), errors
+    return np.quantile(largest, CONFIDENCE, axis=0), errors
 
 
-def _widen(units: int, confidence: float) -> float:
-    """What makes a bootstrap interval of few independent units as wide as Student's."""
+def _widen(units: int) -> float:
+    """Factor that widens a bootstrap interval of few independent units to Student's."""
     from scipy.stats import norm, t  # noqa: PLC0415 - scipy.stats takes a second to import
 
     units = max(units, 2)
-    tail = 0.5 + confidence / 2
+    tail = 0.5 + CONFIDENCE / 2
     return float(t.ppf(tail, units - 1) / norm.ppf(tail) * math.sqrt(units / (units - 1)))
 
 
@@ -173,24 +161,16 @@ def _tie_groups(order: NDArray[np.intp], better: NDArray[np.bool_]) -> tuple[tup
     return tuple(map(tuple, groups))
 
 
-MOST_DATASETS = 1000
-"""Numbers of datasets above this are not told apart from never."""
+MAX_DATASETS = 1000
+"""Largest number of datasets that `datasets_to_separate` considers."""
 
 
-def datasets_to_separate(differences: ArrayLike, *, power: float = 0.8, alpha: float = 0.05) -> int | None:
-    """How many datasets in all would show a difference such as this one: those of a paired t-test with this power.
+def datasets_to_separate(differences: ArrayLike) -> int | None:
+    """Number of datasets with which a paired t-test finds the mean of `differences` (n,) with probability `POWER`.
 
-    The test has a power of about 1 - T(t_c - delta sqrt(n)), with T Student's distribution of n - 1 degrees, t_c its
-    critical value and delta the mean difference over its deviation, both taken as they were measured: a guess that is
-    as unsure as they are.
-
-    Args:
-        differences: (n,) of two methods on each dataset.
-        power: chance to show it.
-        alpha: level of the test.
-
-    Returns:
-        None where it takes more than `MOST_DATASETS`, or cannot be said.
+    The power is about 1 - T(t_c - delta sqrt(n)), with T Student's distribution of n - 1 degrees, t_c its critical
+    value and delta the mean difference over its deviation, both as measured. None above `MAX_DATASETS`, or where the
+    deviation is unknown.
 
     >>> datasets_to_separate([0.1, 0.2, 0.15, 0.05]), datasets_to_separate([0.1, -0.1, 0.2, -0.2])
     (5, None)
@@ -202,18 +182,18 @@ def datasets_to_separate(differences: ArrayLike, *, power: float = 0.8, alpha: f
     if spread <= EQUAL:
         return MIN_DATASETS
     effect = abs(float(own.mean())) / spread
-    low, high = 2, MOST_DATASETS + 1
+    low, high = 2, MAX_DATASETS + 1
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if _power(effect, middle, alpha) >= power else (middle + 1, high)
-    return low if low <= MOST_DATASETS else None
+        low, high = (low, middle) if _power(effect, middle) >= POWER else (middle + 1, high)
+    return low if low <= MAX_DATASETS else None
 
 
-def _power(effect: float, n: int, alpha: float) -> float:
-    """Chance of the test to show an effect, with Student's distribution moved by it for the noncentral one."""
+def _power(effect: float, n: int) -> float:
+    """Power of the t-test for n pairs; a shifted Student distribution stands for the noncentral one."""
     from scipy.stats import t  # noqa: PLC0415 - scipy.stats takes a second to import
 
-    critical = float(t.ppf(1 - alpha / 2, n - 1))
+    critical = float(t.ppf(1 - ALPHA / 2, n - 1))
     return float(t.sf(critical - effect * math.sqrt(n), n - 1))
 
 
@@ -224,71 +204,3 @@ def smallest_adjusted_p(datasets: int, pairs: int) -> float:
     (0.0625, 0.033)
     """
     return min(1.0, 2.0 ** (1 - datasets) * pairs)
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """What a simulation says of rank intervals.
-
-    Args:
-        ranks: share of intervals that hold the true rank, all of them where true means tie.
-        width: mean number of ranks in an interval.
-        exact: share of intervals of one rank only.
-    """
-
-    ranks: float
-    width: float
-    exact: float
-
-
-def simulate_coverage(  # noqa: PLR0913 - what the world is made of
-    *,
-    simulations: int,
-    seed: int,
-    datasets: int = 13,
-    methods: int = 8,
-    groups: int = 10,
-    queries: int = 90,
-    resamples: int = 500,
-    alike: bool = False,
-) -> Coverage:
-    """How often rank intervals hold the true rank, where the truth is known.
-
-    A method's value on a query is its true mean, plus what the dataset does to all and to this method (deviation .08),
-    what the split group does to all and to this method (.15), and what is left (.2); one dataset in five moves a method
-    three times as much, as real ones do. True means are .70, .70, .69, .66 and so on downwards, so that two tie and
-    others are near; or all are the same, where any place that is told apart is an error.
-
-    Args:
-        simulations: how many leaderboards.
-        seed: of everything.
-        datasets: of each.
-        methods: of each.
-        groups: split groups of a dataset.
-        queries: of a dataset.
-        resamples: of each interval.
-        alike: all true means are the same.
-    """
-    rng = np.random.default_rng(seed)
-    steps = np.array([0.0, 0.0, 0.01, *np.linspace(0.04, 0.3, max(methods - 3, 0))])[:methods]
-    truth = 0.7 - steps * (not alike)
-    best = 1 + (truth[None, :] > truth[:, None]).sum(axis=1)
-    worst = methods - (truth[None, :] < truth[:, None]).sum(axis=1)
-    held, width, exact = [], [], []
-    names = [str(g) for g in np.arange(queries) % groups]
-    for number in range(simulations):
-        tables = [_simulate_dataset(rng, truth, groups, queries) for _ in range(datasets)]
-        found = rank_methods(tables, [names] * datasets, seed=number, resamples=resamples)
-        held.append((found.low <= best) & (found.high >= worst))
-        width.append(found.high - found.low + 1)
-        exact.append(found.high == found.low)
-    return Coverage(float(np.mean(held)), float(np.mean(width)), float(np.mean(exact)))
-
-
-def _simulate_dataset(rng: np.random.Generator, truth: Floats, groups: int, queries: int) -> Floats:
-    m, own = len(truth), np.arange(queries) % groups
-    scale = 0.08 * (3.0 if rng.random() < 0.2 else 1.0)
-    mean = truth + rng.normal(0, 0.15) + rng.normal(0, scale, m)
-    by_group = rng.normal(0, 0.15, groups) + rng.normal(0, 0.15, (m, groups))
-    values: Floats = mean[:, None] + by_group[:, own] + rng.normal(0, 0.2, (m, queries))
-    return values

@@ -1,14 +1,9 @@
-"""Tests over datasets: Friedman's with Nemenyi's after it, and Wilcoxon's with Holm's correction.
+"""Tests over datasets: Friedman's with Nemenyi's post-hoc test, and Wilcoxon's with Holm's correction.
 
-Many methods on many datasets are compared by the Friedman test and Nemenyi's post-hoc test. Both look only at how the
-methods rank on each dataset, so datasets of very different difficulty count alike. They are used as J. Demšar
-recommends in "Statistical Comparisons of Classifiers over Multiple Data Sets", JMLR 7 (2006).
-
-Two methods at a time are compared by Wilcoxon's signed-rank test, all pairs with Holm's correction. Unlike Nemenyi's
-test, the verdict on a pair does not depend on which other methods were ranked between the two, only the correction for
-their number does (Benavoli, Corani and Mangili, JMLR 17, 2016).
-
-SciPy is imported inside the functions, so that importing this module is cheap.
+Friedman's and Nemenyi's tests use ranks within each dataset, so datasets of different difficulty count alike (Demšar,
+"Statistical Comparisons of Classifiers over Multiple Data Sets", JMLR 7, 2006). Wilcoxon's signed-rank test compares
+all pairs with Holm's correction; unlike Nemenyi's, its verdict on a pair does not depend on the methods ranked between
+the two (Benavoli, Corani and Mangili, JMLR 17, 2016).
 """
 
 from __future__ import annotations
@@ -243,15 +238,15 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> float:
     >>> wilcoxon([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], [0.8, 0.6, 0.4, 0.2, 0.0, -0.2])
     0.03125
     """
-    from scipy.stats import rankdata  # noqa: PLC0415 - scipy.stats takes a second to import
+    from scipy import stats  # noqa: PLC0415 - scipy.stats takes a second to import
 
     differences = np.round(paired_differences(a, b, "Wilcoxon's test"), DECIMALS)
     differences = differences[differences != 0]
     if not differences.size:
         return 1.0
-    ranks: NDArray[np.float64] = rankdata(np.abs(differences))
+    ranks: NDArray[np.float64] = stats.rankdata(np.abs(differences))
     if len(ranks) > EXACT_UP_TO:
-        return _normal_p(differences)
+        return float(stats.wilcoxon(differences, method="asymptotic").pvalue)
     return _exact_p(ranks, positive=float(ranks[differences > 0].sum()))
 
 
@@ -270,12 +265,6 @@ def _exact_p(ranks: NDArray[np.float64], positive: float) -> float:
     doubled = round(2 * positive)
     smaller = min(doubled, int(steps.sum()) - doubled)
     return min(1.0, 2 * float(chances[: smaller + 1].sum()))
-
-
-def _normal_p(differences: NDArray[np.float64]) -> float:
-    from scipy import stats  # noqa: PLC0415 - scipy.stats takes a second to import
-
-    return float(stats.wilcoxon(differences, method="asymptotic").pvalue)
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol as Interface
-from typing import runtime_checkable
+from typing import Protocol as Interface, runtime_checkable
 
 from readbench.benchmark.protocol._compose import Parts
 from readbench.benchmark.protocol._cut import windows_of

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, runtime_checkable
-from typing import Protocol as Interface
+from typing import Literal, Protocol as Interface, runtime_checkable
 
 from readbench.benchmark.protocol._build import find_source
 from readbench.common.files import data_root

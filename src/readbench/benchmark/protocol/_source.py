@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import shorten
-from typing import Annotated, Literal, runtime_checkable
-from typing import Protocol as Interface
+from typing import Annotated, Literal, Protocol as Interface, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray

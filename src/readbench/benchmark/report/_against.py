@@ -1,7 +1,7 @@
-"""A method beside the published ones: on the same queries of the same tasks, or not at all.
+"""Comparison of one method with the published ones on the same queries of the same tasks.
 
-Nothing of the published is computed again. What is compared must be the same task: dataset, split seed, pollution level
-and the fingerprint of the data; anything else is refused in a sentence.
+Published methods are not run again. Dataset, split seed, pollution level and the fingerprint of the data must agree;
+any other comparison is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import (
@@ -25,20 +26,20 @@ from readbench.benchmark.report._results import Results, choose_headline, read_r
 from readbench.benchmark.report._significance import bracket
 from readbench.benchmark.report._statements import state_method
 from readbench.benchmark.report._table import ReportTable
-from readbench.benchmark.runs import Cell, PublishedFolder, open_folder
+from readbench.benchmark.runs import Cell, PublishedFolder, open_folder, open_published
 from readbench.errors import RunError, UsageError
 
 PUBLISHED = "published"
-"""Stands for the rows that come with the code."""
+"""Name of the rows that come with the code."""
 VARIABLE = "READBENCH_RESULTS"
 
 
 @dataclass(frozen=True, eq=False)
-class OwnCell:
-    """What a method scored on the queries of one task at one level.
+class ScoredCell:
+    """Scores of a method on one task at pollution level `rho` (percent).
 
     Args:
-        dataset: its name.
+        dataset: name.
         seed: split seed.
         rho: pollution level in percent.
         task: fingerprint of the data.
@@ -56,18 +57,18 @@ class OwnCell:
 
 @dataclass(frozen=True)
 class AgainstRow:
-    """A method less a published one at one level.
+    """Difference of a method and a published one at one level.
 
     Args:
-        rho: pollution level.
+        rho: pollution level in percent.
         published: canonical text of the published method.
         title: its name in tables.
         labels: which labels it reads.
-        datasets: on how many datasets both are.
-        queries: on how many queries.
+        datasets: number of datasets.
+        queries: number of queries.
         own: mean of the method over datasets.
-        theirs: mean of the published one.
-        difference: own less theirs with its interval: over datasets where there are three, else over split groups.
+        theirs: mean of the published method.
+        difference: own minus theirs; interval over datasets from `MIN_DATASETS` on, else over split groups.
         larger_is_better: of the metric.
     """
 
@@ -84,24 +85,20 @@ class AgainstRow:
 
     @property
     def outcome(self) -> str:
-        """Who is ahead, where the interval leaves out zero."""
+        """Which method is ahead, if the interval excludes zero."""
         if self.difference.low <= 0 <= self.difference.high:
             return "no difference shown"
         return "ahead" if (self.difference.low > 0) == self.larger_is_better else "behind"
 
 
 def find_published(where: str | Path = PUBLISHED) -> Path:
-    """The folder of published rows.
+    """The folder of published rows: `where`, or for "published" the one of the repository.
 
-    Args:
-        where: a folder, or "published" for the one that `READBENCH_RESULTS` names, else `results` here, else that of
-            the repository this package runs from.
+    That is the folder that `READBENCH_RESULTS` names, else `results` here, else `results` of the repository that this
+    package runs from.
     """
     if str(where) != PUBLISHED:
-        found = Path(where)
-        if not isinstance(open_folder(found), PublishedFolder):
-            raise UsageError(f"{found} holds no published rows. Make them: readbench submit runs/... --rows {found}")
-        return found
+        return open_published(Path(where)).path
     named = os.environ.get(VARIABLE)
     places = [Path(named)] if named else [Path("results"), Path(__file__).parents[4] / "results"]
     for place in places:
@@ -113,8 +110,8 @@ def find_published(where: str | Path = PUBLISHED) -> Path:
     )
 
 
-def own_cells(results: Results, method: str) -> list[OwnCell]:
-    """The finished cells of a method of a run."""
+def read_scored_cells(results: Results, method: str) -> list[ScoredCell]:
+    """The finished cells of a method in a run."""
     folder, found = open_folder(results.folder), []
     names = [name for name, facts in results.metrics.items() if facts.per_query]
     for dataset in results.datasets:
@@ -125,54 +122,34 @@ def own_cells(results: Results, method: str) -> list[OwnCell]:
                     continue
                 values = {name: table[name].to_numpy() for name in names if name in table.column_names}
                 task = results.manifest["tasks"][f"{dataset}/seed-{seed}"]
-                found.append(OwnCell(dataset, seed, rho, task, table["query"].to_pylist(), values))
+                found.append(ScoredCell(dataset, seed, rho, task, table["query"].to_pylist(), values))
     return found
 
 
 def compare_with_published(
-    cells: Sequence[OwnCell],
-    published: Path,
-    *,
-    metric: str = DEFAULT_METRIC,
-    labels: str = "",
-    methods: Sequence[str] = (),
+    cells: Sequence[ScoredCell], published: Path, *, metric: str = DEFAULT_METRIC, labels: str = ""
 ) -> list[AgainstRow]:
-    """Put a method beside each published one on the tasks that it was run on; the best published one comes first.
+    """Compare a method with each published one on the same tasks; the best published one comes first.
 
     Args:
-        cells: of the method; all must be on tasks that the published rows are on.
+        cells: scores of the method; all on tasks of the published rows.
         published: folder of published rows.
         metric: a per-query metric of the benchmark.
         labels: compare only with methods that read these labels (`none`, `pool`, `all`); with all by default.
-        methods: compare only with these.
     """
-    results = read_results(published)
-    folder = open_folder(results.folder)
-    if not isinstance(folder, PublishedFolder):
-        raise UsageError(
-            f"{published} holds no published rows. Make them: readbench submit runs/... --rows {published}"
-        )
+    results, folder = read_results(published), open_published(published)
     metric = choose_headline(metric, results.metrics)
     _check_tasks(cells, results)
-    wanted = [m for m in results.methods if not methods or m in methods]
-    if labels:
-        wanted = [m for m in wanted if state_method(m).labels == labels]
+    wanted = [m for m in results.methods if labels in ("", state_method(m).labels)]
     if not wanted:
-        raise UsageError(f"{published} has no method that reads {labels or 'the named ones'}.")
+        raise UsageError(f"{published} has no method that reads {labels} labels.")
     rows = [row for method in wanted for row in _rows(cells, folder, results, method, metric)]
     upwards = results.metrics[metric].larger_is_better
     return sorted(rows, key=lambda row: (row.rho, -row.theirs if upwards else row.theirs))
 
 
 def check_published(dataset: str, seed: int, task: str, published: Path) -> None:
-    """Refuse a task that is not the published one.
-
-    Args:
-        dataset: its name.
-        seed: split seed.
-        task: fingerprint of the data.
-        published: folder of published rows.
-    """
+    """Refuse a task that the published rows do not have, or whose data have another fingerprint than `task`."""
     tasks, name = open_folder(published).read_manifest()["tasks"], f"{dataset}/seed-{seed}"
     if name not in tasks:
         there = f"{published} has {_tell_tasks(tasks, dataset)}.{_tell_beside(name, published)}"
@@ -202,7 +179,7 @@ def _tell_beside(task: str, published: Path) -> str:
     return f" {found} has it: name that folder." if found else ""
 
 
-def _check_tasks(cells: Sequence[OwnCell], results: Results) -> None:
+def _check_tasks(cells: Sequence[ScoredCell], results: Results) -> None:
     """Refuse what is not on the published tasks."""
     if not cells:
         raise RunError("The method has no finished cell to compare.")
@@ -213,73 +190,57 @@ def _check_tasks(cells: Sequence[OwnCell], results: Results) -> None:
 
 
 def _rows(
-    cells: Sequence[OwnCell], folder: PublishedFolder, results: Results, method: str, metric: str
+    cells: Sequence[ScoredCell], folder: PublishedFolder, results: Results, method: str, metric: str
 ) -> Iterator[AgainstRow]:
     for rho in dict.fromkeys(cell.rho for cell in cells):
-        here = [cell for cell in cells if cell.rho == rho]
-        tables = {
-            (cell.dataset, cell.seed): table
-            for cell in here
-            if (table := folder.read(Cell(cell.dataset, cell.seed, rho, method))) is not None
-        }
-        if len(tables) < len(here):  # planned, not computed
-            continue
-        own: dict[str, list[NDArray[np.float64]]] = {}
-        theirs: dict[str, list[NDArray[np.float64]]] = {}
-        clusters: list[str] = []
-        for cell in here:
-            table = tables[cell.dataset, cell.seed]
-            places = {query: i for i, query in enumerate(table["query"].to_pylist())}
-            if set(places) != set(cell.queries):
-                raise RunError(f"{cell.dataset}/seed-{cell.seed} has other queries than the published task.")
-            rows = [places[query] for query in cell.queries]
-            own.setdefault(cell.dataset, []).append(cell.values[metric])
-            theirs.setdefault(cell.dataset, []).append(table[metric].to_numpy()[rows])
-            groups = table["group"].to_pylist()
-            clusters += [f"{cell.dataset}/{groups[row]}" for row in rows]
-        yield _row(results, method, metric, rho, own, theirs, clusters)
+        paired: dict[str, list[_Paired]] = {}
+        complete = True
+        for cell in (cell for cell in cells if cell.rho == rho):
+            table = folder.read(Cell(cell.dataset, cell.seed, rho, method))
+            complete &= table is not None
+            if table is not None:
+                paired.setdefault(cell.dataset, []).append(_pair(cell, table, metric))
+        if complete:  # else it is planned and not computed
+            yield _row(results, method, metric, rho, paired)
 
 
-def _row(
-    results: Results,
-    method: str,
-    metric: str,
-    rho: int,
-    own: dict[str, list[NDArray[np.float64]]],
-    theirs: dict[str, list[NDArray[np.float64]]],
-    clusters: list[str],
-) -> AgainstRow:
-    means = [np.array([np.mean([seed.mean() for seed in parts]) for parts in side.values()]) for side in (own, theirs)]
-    flat = [np.concatenate([values for parts in side.values() for values in parts]) for side in (own, theirs)]
-    if len(own) >= MIN_DATASETS:
-        interval = bootstrap_datasets(*means, seed=0)
-    else:
-        several = len(set(clusters)) > 1
-        interval = paired_bootstrap(flat[0], flat[1], seed=0, clusters=_by_dataset(clusters, own) if several else None)
-    if interval is None:
-        raise RunError(f"{method} has no interval at {rho} %.")
+_Paired = tuple[NDArray[np.float64], NDArray[np.float64], list[str]]
+"""(Q,) values of the method and of the published one on the same queries, and their split groups."""
+
+
+def _pair(cell: ScoredCell, table: pa.Table, metric: str) -> _Paired:
+    places = {query: i for i, query in enumerate(table["query"].to_pylist())}
+    if set(places) != set(cell.queries):
+        raise RunError(f"{cell.dataset}/seed-{cell.seed} has other queries than the published task.")
+    rows = [places[query] for query in cell.queries]
+    groups = table["group"].to_pylist()
+    return cell.values[metric], table[metric].to_numpy()[rows], [f"{cell.dataset}/{groups[row]}" for row in rows]
+
+
+def _row(results: Results, method: str, metric: str, rho: int, paired: dict[str, list[_Paired]]) -> AgainstRow:
+    own = np.array([np.mean([values.mean() for values, _, _ in seeds]) for seeds in paired.values()])
+    theirs = np.array([np.mean([values.mean() for _, values, _ in seeds]) for seeds in paired.values()])
+    pairs = [pair for seeds in paired.values() for pair in seeds]
+    flat = np.concatenate([values for values, _, _ in pairs]), np.concatenate([values for _, values, _ in pairs])
+    clusters = [cluster for *_, groups in pairs for cluster in groups]
+    several = len(set(clusters)) > 1
     return AgainstRow(
         rho=rho,
         published=method,
         title=results.title(method),
         labels=state_method(method).label_text,
-        datasets=len(own),
-        queries=len(flat[0]),
-        own=float(means[0].mean()),
-        theirs=float(means[1].mean()),
-        difference=interval,
+        datasets=len(paired),
+        queries=len(clusters),
+        own=float(own.mean()),
+        theirs=float(theirs.mean()),
+        difference=bootstrap_datasets(own, theirs, seed=0)
+        or paired_bootstrap(*flat, seed=0, clusters=clusters if several else None),
         larger_is_better=results.metrics[metric].larger_is_better,
     )
 
 
-def _by_dataset(clusters: list[str], own: dict[str, list[NDArray[np.float64]]]) -> list[str]:
-    """Clusters in the order of the values, which stand dataset by dataset."""
-    order = {dataset: place for place, dataset in enumerate(own)}
-    return sorted(clusters, key=lambda cluster: order[cluster.partition("/")[0]])
-
-
 def against_table(name: str, rows: Sequence[AgainstRow], metric: str = DEFAULT_METRIC) -> ReportTable:
-    """One row a published method and level."""
+    """Table with one row per published method and level."""
     unit = "datasets" if rows[0].datasets >= MIN_DATASETS else "split groups"
     header = ["Published", "Labels", "ρ", "Datasets", "Queries", name, "Published value", "Difference", "Outcome"]
     cells = []

@@ -1,4 +1,4 @@
-"""The page of an audit: the same blocks as terminal output, markdown and HTML; and one page for many datasets."""
+"""Pages of an audit, of one dataset or many, as terminal output, markdown and HTML."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from readbench.benchmark.report._table import ReportTable, html_table, tables_pa
 from readbench.common.files import write_text
 from readbench.errors import UsageError
 
-MOST_ROWS = 10
-"""Doubtful labels, and near copies, that are listed."""
-MOST_CLASSES = 24
+MAX_ROWS, MAX_CLASSES = 10, 24
+"""Most doubtful labels or near copies, and most classes, that are listed."""
 COLUMNS = ("channels", "length", "classes", "corpus", "queries", "relevant_per_query", "imbalance")
 WORDS = ("clean", "watch", "hazard", "unclear")
 LEGEND = (
@@ -45,7 +44,7 @@ def audit_blocks(audit: DatasetAudit) -> list[Block]:
 
 
 def summary_blocks(audits: Sequence[DatasetAudit], absent: Mapping[str, str], command: str) -> list[Block]:
-    """The page of many datasets: one table of verdicts, and what is not clean of each."""
+    """The page of many datasets: a table of verdicts, and the hazards of each dataset."""
     blocks: list[Block] = [
         "# Audit of the datasets",
         f"Made by `{command}`; do not edit it by hand.",
@@ -64,7 +63,7 @@ def summary_blocks(audits: Sequence[DatasetAudit], absent: Mapping[str, str], co
 
 
 def findings_table(findings: Sequence[Finding]) -> ReportTable:
-    """One row a hazard."""
+    """Table with one row per hazard."""
     rows = [
         [
             finding.title,
@@ -82,14 +81,14 @@ def findings_table(findings: Sequence[Finding]) -> ReportTable:
 
 
 def hazards_table(audits: Sequence[DatasetAudit]) -> ReportTable:
-    """Verdicts, one row a dataset; of a probe that is not clean with its share of the best score."""
+    """Table of verdicts with one row per dataset, with the share of the best score where a probe is not clean."""
     header = ["Dataset", *(finding.title for finding in audits[0].findings)] if audits else ["Dataset"]
     rows = [[audit.name, *map(_short, audit.findings)] for audit in audits]
     return ReportTable("hazards", "Verdicts, and shares of the best score", header, rows, labels=len(header))
 
 
 def scores_table(audits: Sequence[DatasetAudit]) -> ReportTable:
-    """NDCG@10 of probes and methods beside chance, one row a dataset."""
+    """Table of NDCG@10 of chance, probes and methods with one row per dataset."""
     probes, methods = list(PROBES.values()), list(audits[0].scores) if audits else []
     header = ["Dataset", "chance", *(probe.title.lower() for probe in probes), *methods, "own asset", "at random"]
     rows = []
@@ -102,30 +101,27 @@ def scores_table(audits: Sequence[DatasetAudit]) -> ReportTable:
 
 
 def methods_table(audit: DatasetAudit) -> ReportTable:
-    """NDCG@10 of the cheap methods beside chance, and where Euclidean distance finds its hits."""
-    rows = [
-        ["chance", tell_number(audit.chance)],
-        *([name, tell_number(score)] for name, score in audit.scores.items()),
-    ]
-    rows.append(["own asset in the top 10 of euclidean", tell_number(audit.own_asset)])
-    rows.append(["own asset at random", tell_number(audit.own_asset_expected)])
+    """Table of NDCG@10 of chance and the cheap methods, and of the hits of Euclidean distance on the own asset."""
+    scores = {"chance": audit.chance, **audit.scores, "own asset in the top 10 of euclidean": audit.own_asset}
+    scores["own asset at random"] = audit.own_asset_expected
+    rows = [[name, tell_number(score)] for name, score in scores.items()]
     return ReportTable("methods", "What is scored on the clean corpus", ["Method", "NDCG@10"], rows, labels=1)
 
 
 def composition_table(audits: Sequence[DatasetAudit]) -> ReportTable:
-    """The paper's columns, and what the paper says where it differs."""
+    """Table of the paper's columns, with the paper's value where it differs."""
     rows = [[audit.name, *(_beside(audit, column) for column in COLUMNS)] for audit in audits]
     header = ["Dataset", *(column.replace("_", " ") for column in COLUMNS)]
     return ReportTable("composition", "Composition, and the paper's where it differs", header, rows, labels=1)
 
 
 def classes_table(audit: DatasetAudit) -> ReportTable:
-    """Windows, groups, corpus and queries of each class, the largest first where there are very many."""
+    """Table of windows, groups, corpus and queries by class; only the largest of very many classes."""
     rows = [[name, *map(str, counts.values())] for name, counts in audit.counts.items()]
     caption = "Classes"
-    if len(rows) > MOST_CLASSES:
-        rows = sorted(rows, key=lambda row: -int(row[1]))[:MOST_CLASSES]
-        caption = f"The {MOST_CLASSES} largest of {len(audit.counts)} classes"
+    if len(rows) > MAX_CLASSES:
+        rows = sorted(rows, key=lambda row: -int(row[1]))[:MAX_CLASSES]
+        caption = f"The {MAX_CLASSES} largest of {len(audit.counts)} classes"
     return ReportTable("classes", caption, ["Class", "Windows", "Groups", "Corpus", "Queries"], rows, labels=1)
 
 
@@ -141,7 +137,7 @@ def show_blocks(blocks: Sequence[Block], console: Console) -> None:
 
 
 def write_blocks(blocks: Sequence[Block], path: Path) -> None:
-    """Write a page as markdown or HTML, as the name of the file ends."""
+    """Write a page as markdown or HTML, by the suffix of the file."""
     makers = {".md": _markdown, ".html": _page}
     if path.suffix not in makers:
         raise UsageError(f"--out takes a file that ends with .md or .html. Got {path.name!r}.")
@@ -149,7 +145,7 @@ def write_blocks(blocks: Sequence[Block], path: Path) -> None:
 
 
 def tell_context(context: Mapping[str, Any]) -> list[str]:
-    """Sentences on what windows bring along."""
+    """Sentences on the context of the windows."""
     counts = ", ".join(f"{_tell_count(context[part])} {part}" for part in ("queries", "corpus", "normals"))
     low, high = context["rate"] or (None, None)
     rate = "unknown" if low is None else f"{low:g} Hz" if low == high else f"{low:g} to {high:g} Hz"
@@ -163,7 +159,7 @@ def _tell_count(counts: Mapping[str, int]) -> str:
 
 
 def _introduce(audit: DatasetAudit) -> list[str]:
-    """What it is, how large, and what was found."""
+    """Origin, size and verdicts of a dataset."""
     info, row = audit.info, audit.composition
     assets = f", {audit.assets} {info.asset_unit or 'asset'}{'s' * (audit.assets > 1)}" if audit.assets else ""
     total = sum(counts["windows"] for counts in audit.counts.values())
@@ -179,23 +175,21 @@ def _introduce(audit: DatasetAudit) -> list[str]:
 
 
 def tell_verdicts(audit: DatasetAudit) -> str:
-    """The hazards by name, and what is to be watched."""
+    """The findings with verdict hazard or watch, as sentences."""
     by = {word: [f.title.lower() for f in audit.findings if f.verdict == word] for word in ("hazard", "watch")}
     return f"Hazards: {', '.join(by['hazard']) or 'none'}. To watch: {', '.join(by['watch']) or 'nothing'}."
 
 
 def _listed(audit: DatasetAudit) -> list[Block]:
-    """The surest of the doubtful labels, and the nearest of the copies."""
+    """Tables of the most doubtful labels and the nearest copies."""
     tables: list[Block] = []
     if not isinstance(audit.labels, str) and audit.labels.found:
-        rows = [[one.id, one.label, one.instead, f"{one.probability:.3f}"] for one in audit.labels.found[:MOST_ROWS]]
+        rows = [[one.id, one.label, one.instead, f"{one.probability:.3f}"] for one in audit.labels.found[:MAX_ROWS]]
         header = ["Window", "Label", "The others say", "Probability"]
         tables.append(ReportTable("labels", "Contradicted labels", header, rows, labels=3))
     pairs = sorted((*audit.copies.across, *audit.copies.within), key=lambda pair: pair.distance)
     if pairs:
-        rows = [
-            [p.first, p.second, "same" if p.same_label else "other", f"{p.distance:.4f}"] for p in pairs[:MOST_ROWS]
-        ]
+        rows = [[p.first, p.second, "same" if p.same_label else "other", f"{p.distance:.4f}"] for p in pairs[:MAX_ROWS]]
         header = ["Window", "Copy", "Label", "Distance"]
         tables.append(ReportTable("copies", f"Near copies, the nearest of {len(pairs)} pairs", header, rows, labels=3))
     return tables

@@ -1,13 +1,14 @@
-"""What labels, wrong labels and pollution cost: the headline over one axis of a run, as numbers and as a picture."""
+"""Curves of the headline metric over label budgets, wrong labels or pollution levels, as table and figure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import ConfidenceInterval, mean_interval
 from readbench.benchmark.report._methods import describe
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 RESAMPLES = 2000
-FEWEST_LEVELS = 4
-"""Pollution levels of a curve: more than the three that the leaderboard shows."""
+MIN_LEVELS = 4
+"""Fewest pollution levels of a curve; the leaderboard shows three."""
 
 
 @dataclass(frozen=True)
 class CurveKind:
-    """A curve that a report may have: the name of its files, what it shows, and the suite of a run for it."""
+    """A curve of the catalogue: name of its files, caption, and the sweep that it needs."""
 
     name: str
     shows: str
@@ -35,7 +36,7 @@ class CurveKind:
 
     @property
     def filled_by(self) -> str:
-        """What to do to have it."""
+        """The commands that produce it."""
         return f"`readbench run --sweep {self.suite}`, then `readbench report RUN --with runs/{self.suite}`"
 
 
@@ -49,10 +50,7 @@ CURVES = (
 
 @dataclass(frozen=True)
 class BudgetLine:
-    """One method: its figure at each tick of the axis, and the 95 % interval of its mean over split groups.
-
-    `flat` where the axis does not concern it, as labels do not one that reads none.
-    """
+    """One method: mean and 95 % interval over split groups at each tick; `flat` if the axis does not affect it."""
 
     title: str
     figures: tuple[Figure, ...]
@@ -62,14 +60,14 @@ class BudgetLine:
 
 @dataclass(frozen=True)
 class BudgetCurve:
-    """The headline along one axis of a run, methods in plan order.
+    """The headline along one axis of a run.
 
     Args:
-        name: of its files: `budgets`, `shares`, `noise` or `pollution`.
+        name: name of its files: `budgets`, `shares`, `noise` or `pollution`.
         caption: what is shown, over which data.
-        unit: what a tick counts.
-        budgets: the ticks, in the order of the plan.
-        lines: one a method.
+        unit: unit of the axis.
+        budgets: ticks in plan order.
+        lines: one per method in plan order.
         metric: the headline.
     """
 
@@ -91,29 +89,46 @@ def budget_curve(results: Results) -> BudgetCurve | None:
     if len(results.labels) < 2:
         return None
     name, unit, ticks = _label_axis(results.labels)
-    values, rho = results.values[results.headline][:, :, 0], results.levels[0]
-    rows = []
-    for m, method in enumerate(results.methods):
-        flat = results.budgets(method) == (str(ALL),)
-        places = [(rho, str(ALL) if flat else labels) for labels in results.labels]
-        figures = tuple(results.summarise(values[:, :, b, m]) for b in range(len(results.labels)))
-        rows.append(BudgetLine(results.title(method), figures, _intervals(results, method, places), flat))
+    rho, flat = results.levels[0], {method for method in results.methods if results.budgets(method) == (str(ALL),)}
+    places = {m: [(rho, str(ALL) if m in flat else labels) for labels in results.labels] for m in results.methods}
+    found = _lines(results, results.values[results.headline][:, :, 0], places, flat)
     caption = f"{results.headline} at ρ={rho}%, {_over(results)}"
-    return BudgetCurve(name, caption, unit, ticks, tuple(rows), results.headline)
+    return BudgetCurve(name, caption, unit, ticks, found, results.headline)
 
 
 def pollution_curve(results: Results) -> BudgetCurve | None:
     """The curve over the pollution levels under the last label budget; None where the run has few levels."""
-    if len(results.levels) < FEWEST_LEVELS:
+    if len(results.levels) < MIN_LEVELS:
         return None
-    values, rows = results.values[results.headline][:, :, :, -1], []
-    for m, method in enumerate(results.methods):
-        places = [(rho, results.budgets(method)[-1]) for rho in results.levels]
-        figures = tuple(results.summarise(values[:, :, level, m]) for level in range(len(results.levels)))
-        rows.append(BudgetLine(results.title(method), figures, _intervals(results, method, places), flat=False))
+    places = {m: [(rho, results.budgets(m)[-1]) for rho in results.levels] for m in results.methods}
+    found = _lines(results, results.values[results.headline][:, :, :, -1], places)
     unit, ticks = "normal windows in the corpus, ρ", tuple(f"{rho}%" for rho in results.levels)
-    caption = f"{results.headline}, {_over(results)}"
-    return BudgetCurve("pollution", caption, unit, ticks, tuple(rows), results.headline)
+    return BudgetCurve("pollution", f"{results.headline}, {_over(results)}", unit, ticks, found, results.headline)
+
+
+def _lines(
+    results: Results,
+    values: NDArray[np.float64],
+    places: Mapping[str, Sequence[tuple[int, str]]],
+    flat: Collection[str] = (),
+) -> tuple[BudgetLine, ...]:
+    """One line per method.
+
+    Args:
+        results: of the run.
+        values: (datasets, seeds, ticks, methods) headline.
+        places: method -> pollution level and label budget of each tick.
+        flat: methods that the axis does not concern.
+    """
+    return tuple(
+        BudgetLine(
+            results.title(method),
+            tuple(results.summarise(values[:, :, tick, m]) for tick in range(values.shape[2])),
+            _intervals(results, method, places[method]),
+            method in flat,
+        )
+        for m, method in enumerate(results.methods)
+    )
 
 
 def budget_table(curve: BudgetCurve) -> ReportTable:
@@ -123,7 +138,7 @@ def budget_table(curve: BudgetCurve) -> ReportTable:
 
 
 def draw_budgets(curve: BudgetCurve) -> Picture:
-    """The curve as a picture, bands being intervals; what reads no label is a flat dashed line."""
+    """Figure of a curve with intervals as bands; methods that read no label are flat dashed lines."""
     colours = iter(METHOD_COLOURS * len(curve.lines))
     drawn = [
         Line(
@@ -141,7 +156,7 @@ def draw_budgets(curve: BudgetCurve) -> Picture:
 
 
 def _places(ticks: Sequence[str]) -> list[float] | None:
-    """Where ticks stand: at their number, so that 50 labels are ten times as far as 5; None where one has none."""
+    """Positions of ticks that are numbers; None if any is not."""
     numbers = [text.removesuffix("%") for text in ticks]
     if not all(number.replace(".", "", 1).isdigit() for number in numbers):
         return None
@@ -163,7 +178,7 @@ def _over(results: Results) -> str:
 
 
 def _intervals(results: Results, method: str, places: Sequence[tuple[int, str]]) -> tuple[ConfidenceInterval, ...]:
-    """Intervals of a method at each level and under each budget; NaN where it failed."""
+    """Interval of a method at each (level, budget); NaN if it failed."""
     filters = [("method", "=", method), ("metric", "=", results.headline)]
     table = open_folder(results.folder).read_per_query(filters)
     found: dict[tuple[int, str], ConfidenceInterval] = {}
@@ -184,7 +199,7 @@ def _interval(table: pa.Table, rho: int, labels: str) -> ConfidenceInterval:
 
 
 def _names(curve: BudgetCurve) -> list[str]:
-    """Titles, cut down to what each adds to the one method that all build on, where there is one."""
+    """Titles without the prefix that all share with the only flat method."""
     titles = [line.title for line in curve.lines]
     flat = [line.title for line in curve.lines if line.flat]
     if len(flat) == 1 and all(title.startswith(flat[0]) for title in titles):

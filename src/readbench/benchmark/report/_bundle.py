@@ -1,15 +1,15 @@
-"""Submissions: a run packed into one small file with everything that a leaderboard needs to trust it, and its check.
+"""Submissions: a run packed into one file for a leaderboard, and the check of such a file.
 
-A submission is a zip archive, the same bytes whenever it is made from the same run folder:
+A submission is a zip archive; the same run folder gives the same bytes:
 
 ```
 bundle.json        what was run and by whom, fingerprints, versions, a checksum of each other file
-scores.csv         the rows of the run, with all its metrics
+scores.csv         the rows of the run with all metrics
 rankings.parquet   the first places of every list, as numbers of corpus items
-labels.parquet     ids and labels of queries and corpora, from which the rows are computed again
+labels.parquet     ids and labels of queries and corpora
 ```
 
-`read_bundle` reads one without believing it: every number in it is computed again from its lists and labels.
+`read_bundle` recomputes every number from lists and labels.
 """
 
 from __future__ import annotations
@@ -37,18 +37,19 @@ from readbench.benchmark.report._results import Results
 from readbench.benchmark.runs import (
     DONE,
     KEY,
+    QRELS_COLUMNS as LABEL_COLUMNS,
     UNANSWERED,
     WHOLE,
     Cell,
     Plan,
     Qrels,
     RunFolder,
+    cell_of,
     metric_columns,
     open_folder,
     plan_of,
     score_columns,
 )
-from readbench.benchmark.runs import QRELS_COLUMNS as LABEL_COLUMNS
 from readbench.common.files import write_bytes
 from readbench.engine.llm import ANSWERED_BY
 from readbench.engine.registry import BUILT_IN, METRIC_NAME, METRICS
@@ -58,19 +59,19 @@ SUFFIX = ".readbench.zip"
 MANIFEST = "bundle.json"
 FILES = ("scores.csv", "rankings.parquet", "labels.parquet")
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""Date of the files in the archive: none of the real one, so that the same run gives the same bytes."""
+"""Fixed date of the files in the archive, so that the same run gives the same bytes."""
 
 
 class Declared(BaseModel):
-    """What the people who submit say about their system.
+    """Statements of the authors of a submission; None where they made none.
 
     Args:
-        name: of the submission; each on a leaderboard has its own.
+        name: unique name of the submission.
         authors: who made the system.
-        url: where to read about it.
-        trained_on: datasets of the benchmark that any part was trained on; None where nothing was said.
-        chosen_on: datasets that were in sight when any setting was chosen; None where nothing was said.
-        labels: which labels it reads: none, those of a query's first hits, or all; None where nothing was said.
+        url: address of its description.
+        trained_on: datasets of the benchmark that any part was trained on.
+        chosen_on: datasets in sight when any setting was chosen.
+        labels: labels it reads: none, those of a query's first hits, or all.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -84,7 +85,7 @@ class Declared(BaseModel):
 
 
 class MethodFacts(BaseModel):
-    """A method as its run knew it."""
+    """Facts about a method at the time of its run."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -95,12 +96,12 @@ class MethodFacts(BaseModel):
 
 
 class AskedModels(BaseModel):
-    """The language models of a method.
+    """Language models of a method.
 
     Args:
-        asked: provider, model, settings and prompts of each, as the run knew them.
-        answered_by: model as its provider names it -> answers.
-        usage: questions, answers that are none by kind, tokens and dollars.
+        asked: provider, model, settings and prompts of each at the time of the run.
+        answered_by: name of the model that answered -> number of answers.
+        usage: counts of questions, failed answers by kind and tokens, and the cost in dollars.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -129,7 +130,7 @@ class BundleManifest(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _renew(cls, content: Any) -> Any:  # noqa: ANN401 - any JSON
-        """Older ones have a list of what is simulated; simulators of this project are known by their names."""
+        """Read the list of simulated datasets that earlier versions wrote."""
         names, plan = (content.get(key) if isinstance(content, dict) else None for key in ("simulated", "plan"))
         if not isinstance(names, list) or not isinstance(plan, dict) or not isinstance(plan.get("datasets"), list):
             return content
@@ -144,15 +145,15 @@ class BundleManifest(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """A submission that was read.
+    """Content of a submission.
 
     Args:
         manifest: what was run and by whom.
-        plan: the plan of the run.
-        rows: of `scores.csv`, in plan order.
-        lists: one row a query of each finished cell: the key of the cell, `query` and `items` by number.
-        qrels: by dataset and split seed.
-        unchecked: metrics that could not be computed again, because they are not installed.
+        plan: plan of the run.
+        rows: rows of `scores.csv` in plan order.
+        lists: one row per query of each finished cell: key of the cell, `query` and `items` by number.
+        qrels: relevance judgements by dataset and split seed.
+        unchecked: metrics that are not installed here and were not recomputed.
     """
 
     manifest: BundleManifest
@@ -164,7 +165,7 @@ class Bundle:
 
     @property
     def name(self) -> str:
-        """Of the submission."""
+        """Name of the submission."""
         return self.manifest.declared.name
 
 
@@ -175,17 +176,17 @@ Identity = tuple[str, str]
 
 
 def identify_task(qrels: Qrels) -> Identity:
-    """What two runs must agree in to be on the same task."""
+    """Identity of a task; equal for two runs on the same task."""
     return qrels.fingerprint, hashlib.sha256(repr(qrels.table().to_pydict()).encode()).hexdigest()
 
 
 def find_other_task(bundle: Bundle, right: Callable[[Task], Identity | None], whose: str) -> str:
-    """Why a submission is not on the right tasks; empty where it is.
+    """Why a submission is not on the right tasks; empty if it is.
 
     Args:
         bundle: the submission.
-        right: task -> what it is; None for what is no task.
-        whose: words for where the right tasks are from.
+        right: from a task to its identity, None if it is unknown.
+        whose: name of the right tasks in the message.
     """
     for task, qrels in bundle.qrels.items():
         name, own, wanted = f"{task[0]} seed {task[1]}", identify_task(qrels), right(task)
@@ -211,20 +212,20 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
         "rankings.parquet": _parquet(_rankings(plan, folder, tasks, depth)),
         "labels.parquet": _parquet(_labels(tasks)),
     }
-    manifest = state_run(results, declared, {name: hashlib.sha256(own).hexdigest() for name, own in contents.items()})
+    manifest = state_run(results, declared, {name: hashlib.sha256(part).hexdigest() for name, part in contents.items()})
     write_bytes(path, _zipped({MANIFEST: manifest.model_dump_json(indent=1).encode()} | contents))
     return path
 
 
 def state_run(results: Results, declared: Declared, files: dict[str, str]) -> BundleManifest:
-    """What was run and by whom, with the check sums of these files."""
-    own = {name: results.manifest[name] for name in ("plan", "code", "methods", "tasks", "versions")}
+    """Manifest of a run: what was run and by whom, with the checksums of `files`."""
+    kept = {name: results.manifest[name] for name in ("plan", "code", "methods", "tasks", "versions")}
     models = asked_models(results)
-    return BundleManifest(declared=declared, files=files, origins=results.origins, models=models, **own)
+    return BundleManifest(declared=declared, files=files, origins=results.origins, models=models, **kept)
 
 
 def asked_models(results: Results) -> dict[str, AskedModels]:
-    """The language models of each method that asked some: what was asked, and who answered."""
+    """Language models by method, for methods that ask any."""
     computed = results.manifest.get("computed_by", {})
     return {
         method: AskedModels(
@@ -237,10 +238,7 @@ def asked_models(results: Results) -> dict[str, AskedModels]:
 
 
 def _rankings(plan: Plan, folder: RunFolder, tasks: dict[tuple[str, int], Qrels], depth: int) -> pa.Table:
-    """One row for each query of each finished cell; queries and items are numbers in the task's order.
-
-    Lists are as long as any metric of the run reads.
-    """
+    """One row per query of each finished cell, lists cut at `depth`; queries and items are numbers in task order."""
     numbers = {
         task: ({q: i for i, q in enumerate(qrels.queries)}, {n: i for i, n in enumerate(qrels.items)})
         for task, qrels in tasks.items()
@@ -273,12 +271,12 @@ LISTS = pa.schema(
 
 
 def _labels(tasks: dict[tuple[str, int], Qrels]) -> pa.Table:
-    """The tables of all tasks, one after the other."""
+    """Judgements of all tasks in one table."""
     parts = []
     for (dataset, seed), qrels in tasks.items():
         table = qrels.table().replace_schema_metadata(None)
-        keys = {"dataset": pa.array([dataset] * len(table)), "seed": pa.array([seed] * len(table), pa.int32())}
-        parts.append(pa.table(keys | {name: table[name] for name in table.column_names}))
+        table = table.add_column(0, "seed", pa.array([seed] * len(table), pa.int32()))
+        parts.append(table.add_column(0, "dataset", pa.array([dataset] * len(table))))
     return pa.concat_tables(parts)
 
 
@@ -296,16 +294,16 @@ def _zipped(contents: dict[str, bytes]) -> bytes:
     return sink.getvalue()
 
 
-MOST_BYTES = 1 << 30
-"""Largest content of an archive, unpacked."""
-MOST_ROWS = 20_000_000
-"""Most rows of a table: a small file may hold many that are alike."""
+MAX_BYTES = 1 << 30
+"""Largest unpacked content of an archive."""
+MAX_ROWS = 20_000_000
+"""Most rows of a table: a small file may hold many equal ones."""
 TOLERANCE = 1e-6
-"""Rows are written with six decimals."""
+"""Rounding of the rows, which have six decimals."""
 
 
 def read_bundle(path: Path) -> Bundle:
-    """Read and check a submission; what is wrong with it is said in a `DataError`."""
+    """Read and check a submission; a `DataError` says what is wrong with it."""
     try:
         bundle = _opened(path)
         _check_rows(bundle)
@@ -345,15 +343,15 @@ def _unzipped(path: Path) -> dict[str, bytes]:
         names = sorted(info.filename for info in infos)
         if names != sorted((MANIFEST, *FILES)):
             raise DataError(f"it holds {', '.join(names) or 'nothing'}; expected {', '.join((MANIFEST, *FILES))}")
-        if sum(info.file_size for info in infos) > MOST_BYTES:
-            raise DataError(f"it unpacks to more than {MOST_BYTES >> 20} MB")
+        if sum(info.file_size for info in infos) > MAX_BYTES:
+            raise DataError(f"it unpacks to more than {MAX_BYTES >> 20} MB")
         return {name: archive.read(name) for name in names}
 
 
 def _table(content: bytes) -> pa.Table:
     file = pq.ParquetFile(pa.BufferReader(content))
-    if file.metadata.num_rows > MOST_ROWS:
-        raise DataError(f"a table has more than {MOST_ROWS} rows")
+    if file.metadata.num_rows > MAX_ROWS:
+        raise DataError(f"a table has more than {MAX_ROWS} rows")
     # On this thread alone: one of Arrow's that still holds the bytes when Python ends would abort the process.
     return file.read(use_threads=False)
 
@@ -373,18 +371,15 @@ def _qrels(contents: dict[str, bytes], manifest: BundleManifest, plan: Plan) -> 
 
 
 def _check_rows(bundle: Bundle) -> None:
-    """One row for each cell of the plan, in its order; the budgets of a method are those it ran under."""
+    """Raise `DataError` unless the rows are the cells of the plan in its order."""
     header = tuple(bundle.rows[0]) if bundle.rows else ()
     metrics = metric_columns(header)
     built_in = tuple(metric.name for metric in METRICS if metric.origin == BUILT_IN)
     named = all(METRIC_NAME.fullmatch(name.partition("@")[0]) for name in metrics)
-    if (
-        header != score_columns(metrics, asked=UNANSWERED in header)
-        or metrics[: len(built_in)] != built_in
-        or not named
-    ):
+    complete = metrics[: len(built_in)] == built_in
+    if header != score_columns(metrics, asked=UNANSWERED in header) or not complete or not named:
         raise DataError("scores.csv has no rows, or other columns than a run writes")
-    cells = [str(_cell(row)) for row in bundle.rows]
+    cells = [str(cell_of(row)) for row in bundle.rows]
     plan, methods = bundle.plan, bundle.manifest.methods
     planned = [
         str(Cell(dataset, seed, rho, method, labels))
@@ -397,11 +392,11 @@ def _check_rows(bundle: Bundle) -> None:
 
 
 def _check_metrics(bundle: Bundle) -> None:
-    """The metrics of each finished row are those of its lists, as far as they are installed."""
+    """Raise `DataError` unless the installed metrics of each finished row follow from its lists."""
     lists, names = lists_by_cell(bundle.lists), metric_columns(bundle.rows[0])
     names = tuple(name for name in names if name not in bundle.unchecked)
     for row in bundle.rows:
-        cell = _cell(row)
+        cell = cell_of(row)
         if row["status"] != DONE:
             continue
         if cell not in lists:
@@ -433,11 +428,7 @@ def lists_by_cell(lists: pa.Table) -> dict[Cell, tuple[list[int], list[list[int]
     """Cell -> numbers of its queries, and the items of each list."""
     found: dict[Cell, tuple[list[int], list[list[int]]]] = {}
     for row in lists.to_pylist():
-        queries, items = found.setdefault(_cell(row), ([], []))
+        queries, items = found.setdefault(cell_of(row), ([], []))
         queries.append(row["query"])
         items.append(row["items"])
     return found
-
-
-def _cell(row: dict[str, Any]) -> Cell:
-    return Cell(row["dataset"], int(row["seed"]), int(row["rho"]), row["method"], row["labels"])

@@ -1,7 +1,6 @@
-"""Figures that show windows of a run, from its gallery alone.
+"""Figures of windows from the gallery of a run.
 
-They show fault signatures by domain, fault types by dataset, and where shape misleads (`look_alike`): a hit with the
-query's fault that looks different, and one without it that looks alike.
+Fault signatures by domain, fault types by dataset, and a pair of hits for which shape misleads (`look_alike`).
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ if TYPE_CHECKING:
 
 WINDOWS = "a dataset whose licence lets its windows be shown"
 SMOOTH = 0.02
-"""Roughness below which curves are equally easy to read."""
+"""Roughness that is added to that of curves, so that smooth ones count alike."""
 
 
 @dataclass(frozen=True, eq=False)
 class LookAlike:
-    """A query and two of its hits.
+    """A query with two hits whose shapes mislead.
 
     Args:
-        dataset: where they come from.
-        channel: the one that tells most of the query's fault.
+        dataset: name.
+        channel: most separating channel of the query's fault.
         query: the query.
-        relevant: a hit with its fault, far from it in shape.
-        wrong: a hit with another fault, near to it in shape.
-        clarity: how well the eye sees it: the relevant one far, the wrong one near, all curves moving and smooth.
+        relevant: hit with its fault and another shape.
+        wrong: hit with another fault and a similar shape.
+        clarity: larger for a clearer contrast of moving, smooth curves.
     """
 
     dataset: str
@@ -54,24 +53,22 @@ class LookAlike:
 def look_alike(
     study: TableStudy, dataset: str, exhibits: list[GalleryWindow], telling: Mapping[str, str]
 ) -> LookAlike | None:
-    """The clearest case among the first hits of all methods at the first level; None where shape never misleads.
+    """The clearest case among the first hits of all methods at the first level; None without any.
 
     Args:
         study: the run.
         dataset: one of its datasets.
-        exhibits: windows of it that may be drawn, under the first split seed.
-        telling: fault type -> channel to look at.
+        exhibits: its drawable windows under the first split seed.
+        telling: fault type -> channel to draw.
     """
     windows = {one.window: one for one in exhibits}
-    best: LookAlike | None = None
+    found = []
     for query, hits in _hits(study, dataset):
         asked = windows.get(query)
-        if asked is None or asked.label not in telling:
-            continue
-        found = _pair(dataset, telling[asked.label], asked, [windows[hit] for hit in hits if hit in windows])
-        if found and (best is None or found.clarity > best.clarity):
-            best = found
-    return best
+        if asked is not None and asked.label in telling:
+            known = [windows[hit] for hit in hits if hit in windows]
+            found.append(_pair(dataset, telling[asked.label], asked, known))
+    return max(filter(None, found), key=lambda pair: pair.clarity, default=None)
 
 
 def _hits(study: TableStudy, dataset: str) -> Iterator[tuple[str, list[str]]]:
@@ -92,8 +89,8 @@ def _pair(dataset: str, channel: str, query: GalleryWindow, hits: list[GalleryWi
     wrong = [one for one in comparable if one.label not in {query.label, "normal"}]
     if channel not in query.channels or not relevant or not wrong:
         return None
-    own = trace(query, channel)
-    distances = {one.window: _distance(own, one, channel) for one in (*relevant, *wrong)}
+    shape = trace(query, channel)
+    distances = {one.window: float(np.sqrt(np.mean((shape - trace(one, channel)) ** 2))) for one in (*relevant, *wrong)}
     far = max(relevant, key=lambda one: distances[one.window])
     near = min(wrong, key=lambda one: distances[one.window])
     lead = distances[far.window] - distances[near.window]
@@ -106,42 +103,37 @@ def _pair(dataset: str, channel: str, query: GalleryWindow, hits: list[GalleryWi
 
 
 def _movement(curves: list[NDArray[np.float32]]) -> float:
-    """Range of the flattest curve, as a share of what an axis for all of them shows."""
+    """Range of the flattest curve over the range of all."""
     return min(float(np.ptp(curve)) for curve in curves) / max(float(np.ptp(np.concatenate(curves))), 1e-30)
 
 
 def _roughness(values: NDArray[np.float32]) -> float:
-    """Mean step from point to point, as a share of the range; 1 for a constant, which shows nothing."""
+    """Mean absolute step over the range; 1 for a constant."""
     reach = float(np.ptp(values))
     return float(np.abs(np.diff(values)).mean()) / reach if reach > 0 else 1.0
 
 
 def points(one: GalleryWindow) -> int:
-    """Points of each channel of a sketch; 0 where there is none."""
+    """Points per channel of a sketch; 0 without one."""
     return 0 if one.drawn is None else one.drawn.codes.shape[1]
 
 
 def trace(one: GalleryWindow, channel: str) -> NDArray[np.float32]:
-    """(P,) one channel of a window as it is kept; empty where there is no sketch."""
+    """(P,) one channel of a sketch; empty without one."""
     if one.drawn is None:
         return np.zeros(0, np.float32)
     values: NDArray[np.float32] = one.drawn.values()[one.channels.index(channel)].astype(np.float32)
     return values
 
 
-def _distance(own: NDArray[np.float32], one: GalleryWindow, channel: str) -> float:
-    """Root mean square difference of the drawn channel."""
-    return float(np.sqrt(np.mean((own - trace(one, channel)) ** 2)))
-
-
 NORMAL = "normal"
-MOST_DOMAINS, MOST_FAULTS, MOST_DATASETS = 4, 6, 12
-"""Panels of the strip; columns and rows of the fault types."""
+MAX_DOMAINS, MAX_FAULTS, MAX_DATASETS = 4, 6, 12
+"""Most panels of the strip; most columns and rows of the fault types."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """The windows of one dataset under the first split seed that may be drawn."""
+    """The drawable windows of one dataset under the first split seed."""
 
     dataset: str
     exhibits: list[GalleryWindow]
@@ -154,7 +146,7 @@ class _Task:
         return [label for label in self.telling if label in asked and label != NORMAL]
 
     def panel(self, label: str) -> Panel | None:
-        """A typical query of a fault type on the most telling channel that moves, against the nearest normal window."""
+        """A typical query of a fault type on its most separating moving channel, with the nearest normal window."""
         asked = [one for one in self.exhibits if one.query and one.label == label]
         channels = dict.fromkeys([self.telling[label], *(name for one in asked for name in one.channels)])
         channel = next((name for name in channels if any(_moves(one, name) for one in asked)), "")
@@ -176,7 +168,7 @@ class _Task:
 
 @FIGURES.register("fault-strip", shows="Fault signatures by domain, the faulty span shaded", needs=WINDOWS)
 def fault_strip(study: TableStudy) -> Figure | None:
-    """One fault signature of each of a few domains, its span shaded; None where the run has no gallery."""
+    """One fault signature per domain with its span shaded; None without a gallery."""
     panels: dict[str, Panel] = {}
     for task in _tasks(study):
         domain = study.results.domain(task.dataset)
@@ -185,18 +177,18 @@ def fault_strip(study: TableStudy) -> Figure | None:
             continue
         label = next((label for label, panel in drawn.items() if panel.span[0] > 0), next(iter(drawn)))
         panels[domain] = replace(drawn[label], title=f"{domain}: {label} ({task.dataset})", normal=None)
-    chosen = list(panels.values())[:MOST_DOMAINS]
+    chosen = list(panels.values())[:MAX_DOMAINS]
     return gallery(chosen, "Fault signatures, the faulty span shaded", columns=2) if chosen else None
 
 
 @FIGURES.register("fault-types", shows="Fault types by dataset, each against a normal window", needs=WINDOWS)
 def fault_types(study: TableStudy) -> Figure | None:
-    """One row a dataset, one window of each of its fault types in red, a normal one dark; None without a gallery."""
+    """One row per dataset with a window of each fault type in red and a normal one dark; None without a gallery."""
     rows = []
     for task in _tasks(study):
-        panels = [panel for label in task.faults()[:MOST_FAULTS] if (panel := task.panel(label))]
+        panels = [panel for label in task.faults()[:MAX_FAULTS] if (panel := task.panel(label))]
         rows += [(task.dataset, panels)] if panels else []
-    rows = rows[:MOST_DATASETS]
+    rows = rows[:MAX_DATASETS]
     if not rows:
         return None
     width = max(len(panels) for _, panels in rows)
@@ -219,7 +211,7 @@ def fault_types(study: TableStudy) -> Figure | None:
     needs=WINDOWS,
 )
 def fault_against_shape(study: TableStudy) -> Figure | None:
-    """A relevant retrieval that looks different beside a wrong one that looks alike; None where the run has none."""
+    """A relevant hit that looks different beside a wrong one that looks alike; None without such a pair."""
     found = [pair for task in _tasks(study) if (pair := look_alike(study, task.dataset, task.exhibits, task.telling))]
     if not found:
         return None
@@ -236,7 +228,7 @@ def fault_against_shape(study: TableStudy) -> Figure | None:
 
 
 def _tasks(study: TableStudy) -> Iterator[_Task]:
-    """The tasks of a run's gallery that may be drawn, in plan order."""
+    """Tasks of the gallery with drawable windows, in plan order."""
     found = read_gallery(study.results.folder)
     if found is None:
         return
@@ -254,7 +246,7 @@ def _moves(one: GalleryWindow, channel: str) -> bool:
 
 
 def _typical(windows: list[GalleryWindow], channel: str) -> GalleryWindow:
-    """The window nearest to the median range, of those that show the onset where there are any."""
+    """The window with the median range, among those that show the onset if any."""
     chosen = [one for one in windows if 0 < one.span[0] < one.span[1]] or windows
     ranges = np.array([np.ptp(trace(one, channel)) for one in chosen])
     return chosen[int(np.argmin(np.abs(ranges - np.median(ranges))))]

@@ -1,13 +1,11 @@
-"""Submissions by pull request: what is wrong with each file, said in a sentence, for any CI.
+"""Checks of submissions by pull request; each file gets reasons for refusal in sentences.
 
-`read_bundle` computes every number of a submission again from its own lists and labels. Here it is held against the
-published rows: the tasks must be theirs, the results must not be a copy, the statements must be there, and the lists
-must not be such as only the answers can give. What is far better than any published method that reads as few labels is
-held until a person has looked at it.
+`read_bundle` recomputes every number of a submission from its lists and labels. Here it is compared with the published
+rows: same tasks, no copied results, all statements present, no lists that only known answers can give. A method that
+is far better than any published one that reads as few labels is held until a person has reviewed it.
 
-A sample is run again: lists that were not made by the method that they name give other scores. A method can be run
-again where it is in the grammar here: its parts are the package's or come from a plug-in that was named, it asks no
-language model, and its data are here. Nothing can be said of others: they are not reproduced.
+A sample of tasks is run again and the scores are compared. That needs a method whose parts are installed (package or
+named plug-in) and ask no language model, and its data. Other methods are reported as not reproduced.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from readbench.benchmark.report._bundle import (
 )
 from readbench.benchmark.report._results import Results
 from readbench.benchmark.report._statements import LABEL_USES, LabelUse, state_method
-from readbench.benchmark.runs import DONE, Cell, Plan, PublishedFolder, open_folder, plan_of, run
+from readbench.benchmark.runs import DONE, Cell, Plan, PublishedFolder, open_folder, open_published, plan_of, run
 from readbench.engine.spec import build_source, parse
 from readbench.engine.windows import NORMAL
 from readbench.errors import DataError, ReadbenchError, UsageError
@@ -45,35 +43,34 @@ from readbench.errors import DataError, ReadbenchError, UsageError
 OURS = "readbench"
 """Name of the published rows among submissions."""
 IDEAL = "NDCG@20"
-FEWEST_QUERIES = 10
-"""Queries of a task below which perfect lists may be luck."""
+MIN_QUERIES = 10
+"""Fewest queries for a judgement on perfect lists."""
 NEAR = 0.95
-"""Where a published method reaches this, perfect lists are believed."""
+"""Score of a published method from which perfect lists are believed."""
 HIGH = 0.9
-"""Share of what is possible from which the lists of a dataset are looked at, where no published method has as much."""
+"""Score from which a dataset is reviewed, where no published method reaches it."""
 LEAP = 0.5
-"""Share of what the best published method leaves that a method must add to be looked at; of the published ones none
-adds as much to the others on a dataset where these are below `HIGH`."""
+"""Share of the best published method's error that a method must remove to be reviewed; no published one does so."""
 FEWER = 20
-"""How many times less than the best published method may be missing from ideal lists."""
+"""Factor by which the error must be smaller than the best published one's to be impossible."""
 COPIED = 0.95
-"""Share of lists that two methods have in common from which one is a copy; of the published ones none shares .87."""
+"""Share of equal lists from which a method is a copy; no two published ones share .87."""
 EXACT = 1e-9
-"""Rounding of an ideal list."""
+"""Tolerance of an ideal list."""
 WRONG_PLACES = 200
-"""Wrong places of a polluted task from which it is odd that none holds a normal window."""
+"""Wrong places in polluted corpora from which at least one normal window is expected."""
 
 
 @dataclass(frozen=True)
 class CheckedSubmission:
-    """A file of the folder.
+    """Verdict on one file; it is accepted without reasons and doubts.
 
     Args:
-        file: its name.
-        methods: what it brings; empty where it cannot be read.
+        file: name.
+        methods: its methods; empty if it cannot be read.
         reasons: why it is refused.
-        doubts: why it is held until a person has looked at it; it is taken where there are neither.
-        missing: what was not reproduced, and why.
+        doubts: why a person must review it.
+        missing: methods that were not reproduced, and why.
     """
 
     file: str
@@ -86,21 +83,17 @@ class CheckedSubmission:
 def check_submissions(
     folder: Path, published: Results, reviewed: Collection[str] = (), rerun: int = 0
 ) -> list[CheckedSubmission]:
-    """Judge every file of a folder of submissions.
+    """Check every file of a folder of submissions.
 
     Args:
-        folder: with one file a submission; anything else in it but text is an error.
-        published: rows that they are held against.
-        reviewed: names of submissions that a person has looked at: nothing is doubted of them any more.
-        rerun: tasks on which each method of a submission is run again, where it can be.
+        folder: one file per submission; text files are skipped, anything else is refused.
+        published: rows to compare with.
+        reviewed: names of submissions that a person has reviewed; they are not held back.
+        rerun: number of tasks on which each method is run again.
     """
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder} with submissions.")
-    held = open_folder(published.folder)
-    if not isinstance(held, PublishedFolder):
-        raise UsageError(
-            f"{published.folder} holds no published rows. Make them: readbench submit runs/... --rows results"
-        )
+    held = open_published(published.folder)
     found: list[CheckedSubmission] = []
     taken: list[tuple[str, Bundle]] = []
     for file in sorted(folder.iterdir()):
@@ -117,9 +110,9 @@ def check_submissions(
             continue
         reasons = tuple(_find_reasons(file, bundle, held, taken))
         doubts = tuple(_find_doubts(bundle, held)) if not reasons and bundle.name not in reviewed else ()
-        again = RerunReport() if reasons else rerun_sample(bundle, rerun)
-        reasons += again.differing
-        found.append(CheckedSubmission(file.name, bundle.plan.methods, reasons, doubts, again.missing))
+        differing, missing = ((), ()) if reasons else rerun_sample(bundle, rerun)
+        reasons += differing
+        found.append(CheckedSubmission(file.name, bundle.plan.methods, reasons, doubts, missing))
         if not reasons:
             taken.append((file.name, bundle))
     return found
@@ -183,7 +176,7 @@ def _other_task(bundle: Bundle, published: PublishedFolder) -> str:
 
 
 def _copies(bundle: Bundle, published: PublishedFolder, taken: Sequence[tuple[str, Bundle]]) -> Iterator[str]:
-    """Methods whose lists are, place by place, those of another in the cells that both have, but for a few."""
+    """Methods with nearly the same lists as another in the cells that both have."""
     own = _lists(bundle)
     for method, cells in own.items():
         for other in published.plan.methods:
@@ -219,22 +212,19 @@ def _published_lists(published: PublishedFolder, key: Key, method: str) -> NDArr
 
 
 def _tell_copied(own: dict[Key, NDArray[np.int64]], other: dict[Key, NDArray[np.int64]]) -> str:
-    """How many lists of shared cells are the same, where these are all or nearly all; else nothing."""
-    same = [_find_same(own[key], other[key]) for key in own.keys() & other.keys()]
-    count, total = sum(int(one.sum()) for one in same), sum(map(len, same))
+    """How many lists of shared cells are equal as far as both reach; empty below the share `COPIED`."""
+    count = total = 0
+    for key in own.keys() & other.keys():
+        depth = min(own[key].shape[1], other[key].shape[1])
+        count += int(np.all(own[key][:, :depth] == other[key][:, :depth], axis=1).sum())
+        total += len(own[key])
     if not total or count < COPIED * total:
         return ""
     return "the lists" if count == total else f"{count} of {total} lists"
 
 
-def _find_same(one: NDArray[np.int64], two: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(Q,) whether two lists hold the same items as far as both reach."""
-    depth = min(one.shape[1], two.shape[1])
-    return np.all(one[:, :depth] == two[:, :depth], axis=1)
-
-
 def _impossible_lists(bundle: Bundle, published: PublishedFolder) -> Iterator[str]:
-    """Lists that only somebody who knows the answers can make."""
+    """Methods whose lists need knowledge of the answers."""
     labels = bundle.manifest.declared.labels
     for method, cells in _lists(bundle).items():
         rivals = _rivals(bundle, published, method)
@@ -244,11 +234,11 @@ def _impossible_lists(bundle: Bundle, published: PublishedFolder) -> Iterator[st
 
 
 def _too_good(bundle: Bundle, rivals: dict[str, Values], key: Key, own: NDArray[np.int64]) -> str:
-    """Whether the lists of a task are ideal, or all but, where no published method like it comes near."""
+    """The reason why the lists of a task are too good; empty if a published method comes near, or for few queries."""
     dataset, seed, rho = key
     qrels = bundle.qrels[dataset, seed]
     values = _ideal(own, qrels.query_labels, qrels.item_labels, qrels.item_levels <= rho)
-    if len(values) < FEWEST_QUERIES or 1 - values.mean() > 1 / FEWER:
+    if len(values) < MIN_QUERIES or 1 - values.mean() > 1 / FEWER:
         return ""
     best = max((theirs[key] for theirs in rivals.values() if key in theirs), default=0.0)
     if best >= NEAR or 1 - values.mean() > (1 - best) / FEWER:
@@ -261,7 +251,7 @@ def _too_good(bundle: Bundle, rivals: dict[str, Values], key: Key, own: NDArray[
 
 
 def _find_doubts(bundle: Bundle, published: PublishedFolder) -> Iterator[str]:
-    """Methods that are far better on a dataset than any published one that reads no more labels."""
+    """Methods far better on a dataset than any published one that reads no more labels."""
     for method in bundle.plan.methods:
         own = values_by_method(bundle.rows).get(method, {})
         queries = {key: len(bundle.qrels[key[0], key[1]].queries) for key in own}
@@ -270,16 +260,16 @@ def _find_doubts(bundle: Bundle, published: PublishedFolder) -> Iterator[str]:
 
 
 def find_leaps(own: Values, rivals: dict[str, Values], queries: dict[Key, int]) -> Iterator[str]:
-    """Datasets and levels on which a method has nearly everything, and the best of its rivals far less.
+    """Datasets and levels on which a method scores `HIGH` and its best rival far less.
 
     Args:
-        own: of the method.
-        rivals: by method; those count that have all tasks of a dataset and level.
-        queries: how many a task has.
+        own: scores of the method.
+        rivals: scores by method; only methods with all tasks of a dataset and level count.
+        queries: number of queries by task.
     """
     for dataset, rho in sorted({(key[0], key[2]) for key in own}):
         keys = [key for key in own if (key[0], key[2]) == (dataset, rho)]
-        if sum(queries[key] for key in keys) < FEWEST_QUERIES:
+        if sum(queries[key] for key in keys) < MIN_QUERIES:
             continue
         means = {
             name: float(np.mean([theirs[key] for key in keys]))
@@ -305,7 +295,7 @@ def values_by_method(rows: Iterable[dict[str, str]]) -> dict[str, Values]:
 
 
 def _rivals(bundle: Bundle, published: PublishedFolder, method: str) -> dict[str, Values]:
-    """The published methods that read no more labels than a method does, or the submission says."""
+    """Published methods that read no more labels than a method does, or its submission declares."""
     order = LABEL_USES.index
     said: LabelUse = bundle.manifest.declared.labels or "none"
     stated = state_method(method).labels
@@ -323,7 +313,7 @@ def _ideal(lists: NDArray[np.int64], queries: Any, items: Any, here: NDArray[np.
 
 
 def _knows_normals(bundle: Bundle, cells: dict[Key, NDArray[np.int64]]) -> str:
-    """Whether a method that says it reads no label never lists a normal window among its wrong places."""
+    """The reason why a method seems to know normal windows: none among many wrong places; else empty."""
     wrong = normal = 0
     for (dataset, seed, rho), own in cells.items():
         if not rho:
@@ -342,12 +332,8 @@ def _knows_normals(bundle: Bundle, cells: dict[Key, NDArray[np.int64]]) -> str:
 
 
 def published_bundle(results: Results) -> Bundle:
-    """Published rows as the first submission of a leaderboard: the same checks and the same table hold for them."""
-    folder = open_folder(results.folder)
-    if not isinstance(folder, PublishedFolder):
-        raise UsageError(
-            f"{results.folder} holds no published rows. Make them: readbench submit runs/... --rows results"
-        )
+    """Published rows as a submission, which passes the same checks and stands in the same table."""
+    folder = open_published(results.folder)
     plan = plan_of(results.manifest)
     rows = folder.read_scores()[1]
     manifest = state_run(results, Declared(name=OURS, authors="READ-Bench", trained_on=(), chosen_on=None), {})
@@ -357,30 +343,13 @@ def published_bundle(results: Results) -> Bundle:
 
 COMPARED = "NDCG@10"
 CLOSE = 0.01
-"""Two machines may order nearly equal items differently: that moves the score of a task by less."""
+"""Largest score difference of a task between machines, which may order nearly equal items differently."""
 
 
-@dataclass(frozen=True)
-class RerunReport:
-    """What came of running a submission again.
-
-    Args:
-        differing: scores that are other than the submission says, a sentence each.
-        missing: why a method could not be run again, a sentence each.
-    """
-
-    differing: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-
-
-def rerun_sample(bundle: Bundle, tasks: int) -> RerunReport:
-    """Run each method again on some of its tasks, drawn anew at each call, at all levels, and compare the scores.
-
-    Args:
-        bundle: the submission.
-        tasks: how many tasks a method; 0 runs nothing.
-    """
-    differing, missing = [], []
+def rerun_sample(bundle: Bundle, tasks: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Run each method again on `tasks` random tasks at all levels; returns differences, and what could not be run."""
+    differing: list[str] = []
+    missing: list[str] = []
     for method in bundle.plan.methods:
         reason = _explain_missing(bundle, method) if tasks else "no task was run again"
         if reason:
@@ -391,11 +360,11 @@ def rerun_sample(bundle: Bundle, tasks: int) -> RerunReport:
             found, lacking = _compare_task(bundle, plan)
             differing += found
             missing += lacking
-    return RerunReport(tuple(differing), tuple(missing))
+    return tuple(differing), tuple(missing)
 
 
 def _explain_missing(bundle: Bundle, method: str) -> str:
-    """Why a method cannot be run here; empty where it can be tried."""
+    """Why a method cannot be run here; empty if it can."""
     if method in bundle.manifest.models:
         return "it asks a language model"
     try:
@@ -406,7 +375,7 @@ def _explain_missing(bundle: Bundle, method: str) -> str:
 
 
 def _draw_tasks(bundle: Bundle, method: str, count: int) -> list[tuple[str, int]]:
-    """Tasks that the submission has scores for; no seed is set, so that nobody knows beforehand which."""
+    """Random tasks with scores; without a seed, so that nobody can predict them."""
     tasks = sorted({(row["dataset"], int(row["seed"])) for row in bundle.rows if _is_done(row, method)})
     chosen = np.random.default_rng().permutation(len(tasks))[:count]
     return [tasks[place] for place in sorted(chosen)]
@@ -417,7 +386,7 @@ def _is_done(row: dict[str, str], method: str) -> bool:
 
 
 def _compare_task(bundle: Bundle, plan: Plan) -> tuple[list[str], list[str]]:
-    """Scores of one method and task that are not those of the submission, and why there are none."""
+    """Differences of the scores of one method and task from the submission's, or why it could not be run."""
     (dataset,), (seed,), (method,) = plan.datasets, plan.seeds, plan.methods
     where = f"{method} on {dataset} seed {seed}"
     try:

@@ -1,7 +1,6 @@
-"""Two methods on the same queries, of two runs or of one: query by query, as tables, markdown and JSON.
+"""Comparison of two methods on the same queries, of one run or two, as table, markdown and JSON.
 
-Differences are second minus first, query by query; an interval says how far the mean would move with other queries.
-Links lead into the case browser of a run's page (`case_link`).
+Differences are second minus first. Links lead to the case browser of a run's page (`case_link`).
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from readbench.benchmark.protocol import DataOrigin
 from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
 from readbench.benchmark.report._results import Results, choose_headline
 from readbench.benchmark.report._significance import bracket
-from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.report._table import ReportTable, bullets
 from readbench.benchmark.runs import Cell, open_folder
 from readbench.errors import RunError, UsageError
 
 ALL_DATASETS, MEAN, REAL_MEAN = "all", "mean", "real mean"
-"""Stand for the queries of all datasets together, for the mean over datasets, and for that over the real ones."""
+"""Rows over all queries, for the mean over datasets, and for the mean over the real ones."""
 FIRST_HIT = "P@1"
-"""A query has flipped when this changed."""
+"""Metric whose change flips a query."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,23 +50,23 @@ class Side:
         return self.results.title(self.method)
 
     def read(self, dataset: str, seed: int, rho: int) -> Any:  # noqa: ANN401 - a pyarrow table
-        """Rows of its cell, one a query, under the last label budget of its run; None where it failed."""
+        """Rows of a cell, one per query, under the last label budget; None if it failed."""
         cell = Cell(dataset, seed, rho, self.method, self.results.budgets(self.method)[-1])
         return open_folder(self.results.folder).read(cell)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Second minus first over the queries of one dataset, or of all.
+    """Second minus first on one dataset, or over several.
 
     Args:
-        dataset: its name, or `ALL_DATASETS`, or `MEAN` or `REAL_MEAN`, in which each dataset counts the same.
-        queries: how many were paired, over all split seeds.
+        dataset: name, `ALL_DATASETS`, or `MEAN` or `REAL_MEAN`, in which each dataset counts the same.
+        queries: number of pairs over all split seeds.
         first: mean of the first method.
-        second: mean of the second.
-        over_queries: difference with its interval when queries are drawn anew; None for a mean over datasets.
-        over_groups: the same when whole split groups are; None also where there is only one.
-        over_datasets: of a mean over datasets, difference with its interval when datasets are drawn anew.
+        second: mean of the second method.
+        over_queries: difference when queries are resampled; None for a mean over datasets.
+        over_groups: difference when split groups are resampled; None also with a single group.
+        over_datasets: difference when datasets are resampled; None except for a mean over datasets.
         larger_is_better: of the metric.
     """
 
@@ -82,7 +81,7 @@ class Difference:
 
     @property
     def interval(self) -> ConfidenceInterval:
-        """The one to judge by: over datasets where it is a mean over them, else over groups where there are several."""
+        """The interval that decides: over datasets, else over groups, else over queries."""
         found = self.over_datasets or self.over_groups or self.over_queries
         if found is None:
             raise RunError(f"The difference on {self.dataset} has no interval.")
@@ -90,7 +89,7 @@ class Difference:
 
     @property
     def outcome(self) -> str:
-        """Which is ahead, where the interval leaves zero out."""
+        """Which method is ahead, if the interval excludes zero."""
         if self.interval.low <= 0 <= self.interval.high:
             return "none shown"
         return "second ahead" if (self.interval.low > 0) == self.larger_is_better else "first ahead"
@@ -110,7 +109,7 @@ class Flip:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """Everything about one pair of methods: differences by dataset, then over all; flips, largest difference first."""
+    """Comparison of one pair of methods: differences by dataset and over all; flips, largest difference first."""
 
     first: Side
     second: Side
@@ -123,7 +122,7 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class _Paired:
-    """The same queries under both methods, (Q,) each: the metric, and whether the first hit is right."""
+    """Shared queries of a task: metric and hit at the first place under both methods, (Q,) each."""
 
     dataset: str
     seed: int
@@ -134,13 +133,7 @@ class _Paired:
 
 
 def pairs_of(first: Results, second: Results | None, methods: Sequence[str]) -> list[tuple[Side, Side]]:
-    """Which methods to compare.
-
-    Args:
-        first: a run.
-        second: another run, or None for two methods of the same.
-        methods: canonical texts: both methods of one run; of two runs none (all they share), one, or one of each.
-    """
+    """Pairs of methods to compare: two of one run, or of two runs the named ones, by default all that both have."""
     if len(methods) > 2 or (second is None and len(methods) != 2):
         raise UsageError("Name two methods to compare within one run, with --methods twice; or give two runs.")
     other = second or first
@@ -165,14 +158,7 @@ def check_data(first: Results, second: Results) -> None:
 
 
 def compare(first: Side, second: Side, *, metric: str = DEFAULT_METRIC, rho: int | None = None) -> Compared:
-    """Pair the queries that both methods answered, and say how they differ.
-
-    Args:
-        first: one method.
-        second: the other.
-        metric: a per-query metric that both runs have, in any case.
-        rho: pollution level; the first of the first run by default.
-    """
+    """Compare two methods by a per-query metric at level `rho` (percent), by default the first of the first run."""
     known = {name: facts for name, facts in first.results.metrics.items() if name in second.results.metrics}
     metric = choose_headline(metric, known)
     rho = first.results.levels[0] if rho is None else rho
@@ -199,7 +185,7 @@ def compare(first: Side, second: Side, *, metric: str = DEFAULT_METRIC, rho: int
 
 
 def _paired(first: Side, second: Side, metric: str, rho: int) -> tuple[list[_Paired], list[str]]:
-    """Queries under both, task by task, and the tasks that are left out with the reason."""
+    """Shared queries by task, and the omitted tasks with the reason."""
     found, left_out = [], []
     tasks = [list(side.results.plan.tasks()) for side in (first, second)]
     for dataset, seed in dict.fromkeys([*tasks[0], *tasks[1]]):
@@ -219,7 +205,7 @@ def _paired(first: Side, second: Side, metric: str, rho: int) -> tuple[list[_Pai
 
 
 def _aligned(dataset: str, seed: int, tables: list[Any], metric: str) -> _Paired:
-    """Rows of the queries in both tables, in the order of the first."""
+    """Rows of the queries that both tables have, in the order of the first."""
     names = [table["query"].to_pylist() for table in tables]
     places = {query: place for place, query in enumerate(names[1])}
     shared = [place for place, query in enumerate(names[0]) if query in places]
@@ -283,7 +269,7 @@ def case_link(dataset: str, seed: int, rho: int, query: str, first: str, second:
 
 
 SHOWN_FLIPS = 20
-"""Flipped queries in markdown, those with the largest difference; JSON has all."""
+"""Most flipped queries in markdown; JSON has all."""
 PAGE = Path("report") / "index.html"
 """Where `readbench report` puts the page of a run, in its folder."""
 
@@ -309,8 +295,7 @@ def markdown(compared: Sequence[Compared], folder: Path) -> str:
     if left_out:
         parts.append("Left out: " + "; ".join(left_out) + ".\n")
     notes = explain_marks(MARKS[origin] for pair in compared for origin in _origins_of(pair, ALL_DATASETS).values())
-    parts += ["\n".join(f"- {note}" for note in notes) + "\n"] if notes else []
-    return "\n".join(parts)
+    return "\n".join([*parts, *bullets(notes)])
 
 
 def as_json(compared: Sequence[Compared], folder: Path) -> str:
@@ -379,7 +364,7 @@ def _pair(pair: Compared) -> str:
 
 
 def _dataset(pair: Compared, dataset: str) -> str:
-    """The name of a dataset with its mark; what stands for several says how many of which kind they are."""
+    """Name of a dataset with its mark; for several datasets their number by kind."""
     origins = _origins_of(pair, dataset)
     if dataset in origins:
         return dataset + MARKS[origins[dataset]]
@@ -388,7 +373,7 @@ def _dataset(pair: Compared, dataset: str) -> str:
 
 
 def _origins_of(pair: Compared, dataset: str) -> dict[str, DataOrigin]:
-    """The datasets that a row stands for, and where their values come from."""
+    """Origins of the datasets of a row."""
     known = pair.first.results.origins
     compared = {row.dataset: known[row.dataset] for row in pair.differences if row.dataset in known}
     if dataset in compared:
@@ -398,5 +383,5 @@ def _origins_of(pair: Compared, dataset: str) -> dict[str, DataOrigin]:
 
 def _flipped(pair: Compared, dataset: str) -> str:
     wanted = _origins_of(pair, dataset)
-    own = [flip.gained for flip in pair.flips if flip.dataset in wanted]
-    return f"{sum(own)}/{len(own) - sum(own)}"
+    gained = [flip.gained for flip in pair.flips if flip.dataset in wanted]
+    return f"{sum(gained)}/{len(gained) - sum(gained)}"

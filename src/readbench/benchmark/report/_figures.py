@@ -1,8 +1,7 @@
-"""The figures of a report: a registry that plug-ins may add to, and those that show numbers.
+"""Figures of a report: the registry, which plug-ins may extend, and the figures of numbers.
 
-Each is a function from a study to a picture, or to nothing where a run does not hold what it shows; those that show
-windows are in `_case_figures`. Which methods a figure shows is the same choice everywhere (`choose_methods`).
-`figures` draws what a run has something for, and its budget curves.
+A figure is a function of a study; it returns None if the run lacks its data. Figures of windows are in `_case_figures`.
+`choose_methods` selects the methods of all figures. `figures` draws all that a run has data for, with its curves.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,19 +52,18 @@ if TYPE_CHECKING:
 
 Draw = Callable[[TableStudy], "Figure | None"]
 FIGURE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-"""A figure's name is that of its files, and a part of the page's."""
 
 
 @dataclass(frozen=True)
 class FigureEntry:
-    """A figure that a report may have.
+    """A registered figure.
 
     Args:
-        name: of its files.
-        factory: draws it from a study; None where the run does not hold what it shows.
-        shows: what is to be seen.
+        name: name of its files.
+        factory: draws it from a study; returns None if the run lacks its data.
+        shows: caption.
         needs: what a run must have for it.
-        origin: "readbench", or the plug-in it came from with its version.
+        origin: "readbench", or the plug-in with its version.
     """
 
     name: str
@@ -76,20 +74,20 @@ class FigureEntry:
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """None: files have one name."""
+        """Empty: a figure has one name."""
         return ()
 
 
 class FigureRegistry(Catalogue[FigureEntry]):
-    """Figures by the names of their files: those of this package first, then those of plug-ins by origin."""
+    """Figures by name: those of this package first, then those of plug-ins by origin."""
 
     def register(self, name: str, *, shows: str, needs: str) -> Callable[[Draw], Draw]:
-        """Decorator for a function that draws a figure of a `TableStudy`; what it draws has the style of all figures.
+        """Decorator that registers a function from a `TableStudy` to a figure or None, drawn in the common style.
 
         Args:
-            name: of its files.
-            shows: what is to be seen, as the text below it.
-            needs: what a run must have for it; the function returns None for a run that has not.
+            name: name of its files.
+            shows: caption below it.
+            needs: what a run must have for it.
         """
         if not FIGURE_NAME.fullmatch(name) or name in {curve.name for curve in CURVES}:
             raise UsageError(f"{name!r} cannot name a figure: small letters, digits and hyphens, and no curve's name.")
@@ -105,14 +103,9 @@ class FigureRegistry(Catalogue[FigureEntry]):
 FIGURES = FigureRegistry("figure", ("readbench.benchmark.report",))
 
 
-def is_complete(study: TableStudy, text: str) -> bool:
-    """Whether a method has a value in every cell."""
-    return study.results.methods.index(text) in study.results.complete()
-
-
 def bases(study: TableStudy) -> list[str]:
-    """Base retrievers that have every cell."""
-    return [text for text in study.methods.bases if is_complete(study, text)]
+    """Base retrievers with a value in every cell."""
+    return _complete(study, study.methods.bases)
 
 
 def choose_methods(study: TableStudy) -> list[str]:
@@ -121,11 +114,35 @@ def choose_methods(study: TableStudy) -> list[str]:
     best = [text] if (text := best_composed(study)) else []
     named = [text for text in COMPOSED.values() if text in study.results.methods]
     further = dict.fromkeys([*residual, *best, *named, *study.methods.references])
-    return [*bases(study), *(text for text in further if is_complete(study, text))]
+    return [*bases(study), *_complete(study, further)]
+
+
+def _complete(study: TableStudy, texts: Iterable[str]) -> list[str]:
+    complete = {study.results.methods[m] for m in study.results.complete()}
+    return [text for text in texts if text in complete]
+
+
+def _column_of(study: TableStudy, text: str) -> NDArray[np.float64]:
+    """(datasets,) headline of a method at the first level, averaged over seeds."""
+    column: NDArray[np.float64] = dataset_scores(study.results, study.results.levels[0])[
+        :, study.results.methods.index(text)
+    ]
+    return column
+
+
+def _entitle(figure: Figure, study: TableStudy, title: str) -> None:
+    """Write a title with the first level and the datasets of the run above a figure."""
+    entitle(figure, f"{title} at ρ={study.results.levels[0]}%, {describe(study.results)}")
+
+
+def _rule(axis: Axes, which: Literal["x", "both"]) -> None:
+    """Draw grid lines behind the data."""
+    axis.grid(axis=which, color=GRID_GREY, linewidth=0.8)
+    axis.set_axisbelow(True)
 
 
 def headline(study: TableStudy, text: str, rho: int | None = None) -> float:
-    """Mean of the headline over datasets and seeds at a level, the first by default; NaN where a cell is missing."""
+    """Mean headline over datasets and seeds at a level, the first by default; NaN if a cell is missing."""
     results = study.results
     if text not in results.methods:
         return float("nan")
@@ -133,29 +150,26 @@ def headline(study: TableStudy, text: str, rho: int | None = None) -> float:
     return float(np.mean(results.at(results.headline, level)[:, :, results.methods.index(text)]))
 
 
-FEWEST_BOXES = 5
-"""Datasets from which quartiles say something."""
-FEWEST = 3
-"""Datasets from which a spread over them says something."""
+MIN_BOXES, MIN_SPREAD = 5, 3
+"""Fewest datasets for quartiles, and for any spread over datasets."""
 
 
 @FIGURES.register("radar", shows="The headline on each dataset, spokes grouped by domain", needs="three datasets")
 def radar(study: TableStudy) -> Figure | None:
     """Base retrievers thin, each in its colour, the best composed method bold and black; None with few datasets."""
     results = study.results
-    if len(results.datasets) < FEWEST:
+    if len(results.datasets) < MIN_SPREAD:
         return None
     order = sorted(range(len(results.datasets)), key=lambda d: results.domain(results.datasets[d]))
-    scores = dataset_scores(results, results.levels[0])[order]
     angles = np.linspace(0, 2 * np.pi, len(order), endpoint=False)
     figure = sheet(7.6, 6.4)
     axis = cast("PolarAxes", figure.add_subplot(projection="polar"))
     axis.set_theta_zero_location("N")
     axis.set_theta_direction(-1)
     for text in bases(study):
-        _ring(axis, angles, scores[:, results.methods.index(text)], study.methods.colour(text), 1.3)
+        _ring(axis, angles, _column_of(study, text)[order], study.methods.colour(text), 1.3)
     if best := best_composed(study):
-        values = scores[:, results.methods.index(best)]
+        values = _column_of(study, best)[order]
         _ring(axis, angles, values, "black", 2.4)
         axis.fill(angles, values, color="black", alpha=0.05, linewidth=0)
     _spokes(axis, angles, [mark_dataset(results, results.datasets[d]) for d in order])
@@ -253,8 +267,7 @@ def lift(study: TableStudy) -> Figure | None:
     axis.autoscale_view(scaley=False)
     axis.margins(x=0.12)
     axis.set_xlabel(study.results.headline)
-    axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
-    axis.set_axisbelow(True)
+    _rule(axis, "x")
     _references(axis, study)
     entitle(
         figure, f"From each pool to the same reranked by GPC, ρ={study.results.levels[0]}%, {describe(study.results)}"
@@ -288,10 +301,10 @@ def _references(axis: Axes, study: TableStudy) -> None:
             axis.annotate(name, (at, top), (0, 2), textcoords="offset points", ha="center", color=REFERENCE_GREY)
 
 
-LEAST = 1e-3
-"""Seconds below which a time is drawn as this."""
+MIN_SECONDS = 1e-3
+"""Shortest time that is drawn, in seconds."""
 FEW_DECADES = 30
-"""Ratio of the longest to the shortest time below which ticks between powers of ten are named too."""
+"""Ratio of the longest to the shortest time below which minor ticks are labelled."""
 BESIDE, LETTER, LINE = 0.018, 0.0115, 0.045
 """Distance of a name from its point, width of a letter and height of a line, as shares of the axis."""
 
@@ -309,7 +322,7 @@ def runtime(study: TableStudy) -> Figure | None:
     texts = [text for text in texts if text in costs] if costs else texts
     if len(texts) < 3:
         return None
-    times = [max(LEAST, costs[text].cpu_s if costs else seconds(study, text)) for text in texts]
+    times = [max(MIN_SECONDS, costs[text].cpu_s if costs else seconds(study, text)) for text in texts]
     scores = [headline(study, text) for text in texts]
     figure = sheet(7.2, 4.4)
     axis = figure.subplots()
@@ -322,20 +335,16 @@ def runtime(study: TableStudy) -> Figure | None:
     own = "seconds a task: encoding, fitting, scoring and reranking (median over tasks)"
     axis.set_xlabel(f"seconds of a processor ({next(iter(costs.values())).task})" if costs else own)
     axis.set_ylabel(study.results.headline)
-    axis.grid(color=GRID_GREY, linewidth=0.8)
-    axis.set_axisbelow(True)
+    _rule(axis, "both")
     axis.margins(x=0.12, y=0.1)
     axis.autoscale_view()
     _names(axis, study, texts, times, scores)
-    entitle(figure, f"Accuracy against runtime at ρ={study.results.levels[0]}%, {describe(study.results)}")
+    _entitle(figure, study, "Accuracy against runtime")
     return figure
 
 
 def seconds(study: TableStudy, text: str) -> float:
-    """Wall time of a method on one task: median over datasets and seeds, all stages together.
-
-    Compilation happens once in a process, in the first task that needs a kernel, and a median over tasks leaves it out.
-    """
+    """Wall time of a method on one task in seconds: median over datasets and seeds, without compilation."""
     results = study.results
     stages = [results.at(name, results.levels[0])[:, :, results.methods.index(text)] for name in TIMES]
     return float(np.median(np.sum(stages, axis=0)))
@@ -359,11 +368,7 @@ def _names(axis: Axes, study: TableStudy, texts: list[str], times: list[float], 
 
 
 def clear_heights(points: NDArray[np.float64], letters: list[int]) -> list[float]:
-    """Heights of names right of points such that no name covers another or a point.
-
-    Args:
-        points: (N, 2) in shares of the axis.
-        letters: length of each name.
+    """Heights of names of so many letters, right of points (N, 2) in shares of the axis, that do not overlap.
 
     >>> clear_heights(np.array([[0.1, 0.5], [0.1, 0.5]]), [3, 3])
     [0.5, 0.545]
@@ -387,26 +392,19 @@ def clear_heights(points: NDArray[np.float64], letters: list[int]) -> list[float
 def boxes(study: TableStudy) -> Figure | None:
     """One box a method, by median: solid the median, dashed the mean, dots the datasets; None with few datasets."""
     results = study.results
-    if len(results.datasets) < FEWEST:
+    if len(results.datasets) < MIN_SPREAD:
         return None
-    scores = dataset_scores(results, results.levels[0])
-    texts = sorted(choose_methods(study), key=lambda text: float(np.median(scores[:, results.methods.index(text)])))
-    columns = [scores[:, results.methods.index(text)] for text in texts]
+    texts = sorted(choose_methods(study), key=lambda text: float(np.median(_column_of(study, text))))
+    columns = [_column_of(study, text) for text in texts]
     figure = sheet(7.2, 1.3 + 0.3 * len(texts))
     axis = figure.subplots()
     colours = [study.methods.colour(text) for text in texts]
-    few = len(results.datasets) < FEWEST_BOXES
-    if few:
-        _draw_dots(axis, columns, colours)
-    else:
-        _draw_boxes(axis, columns, colours)
+    few = len(results.datasets) < MIN_BOXES
+    (_draw_dots if few else _draw_boxes)(axis, columns, colours)
     axis.set_yticks(range(1, len(texts) + 1), [results.title(text) for text in texts])
-    axis.set_xlabel(
-        f"{results.headline}; " + ("bar: mean" if few else "solid: median, dashed: mean") + ", dots: datasets"
-    )
-    axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
-    axis.set_axisbelow(True)
-    entitle(figure, f"Spread over the datasets at ρ={results.levels[0]}%, {describe(results)}")
+    axis.set_xlabel(f"{results.headline}; {'bar: mean' if few else 'solid: median, dashed: mean'}, dots: datasets")
+    _rule(axis, "x")
+    _entitle(figure, study, "Spread over the datasets")
     return figure
 
 
@@ -436,10 +434,8 @@ def _draw_boxes(axis: Axes, columns: list[NDArray[np.float64]], colours: list[st
         axis.plot(column, np.full(len(column), height), "o", color=colour, markersize=3.2, zorder=4)
 
 
-BARS = -0.35
-"""Height of the first bar below the axis."""
-STEP = 0.28
-"""Height between bars, and half of that between names."""
+BARS, STEP = -0.35, 0.28
+"""Height of the first bar below the axis, and distance between bars."""
 
 
 @FIGURES.register("ranks", shows="Critical-difference diagram", needs="three datasets and three methods")
@@ -467,7 +463,7 @@ def critical_difference_diagram(study: TableStudy) -> Figure | None:
 
 
 def _among(everyone: NemenyiResult, shown: list[int]) -> NemenyiResult:
-    """The same test of all methods, with those that are shown: ranks and differences are the ones of the run."""
+    """The test of all methods, restricted to the shown ones."""
     overall = replace(everyone.friedman, mean_ranks=everyone.mean_ranks[shown])
     return replace(everyone, friedman=overall, different=everyone.different[np.ix_(shown, shown)])
 
@@ -517,8 +513,7 @@ def _stems(axis: Axes, study: TableStudy, texts: list[str], tested: NemenyiResul
         )
 
 
-MOST_PANELS = 8
-COLUMNS = 4
+MAX_PANELS, COLUMNS = 8, 4
 
 
 @FIGURES.register(
@@ -531,7 +526,7 @@ def reliability_diagram(study: TableStudy) -> Figure | None:
     results = study.results
     rho = results.levels[0]
     known = read_stated_probabilities(results)
-    panels = list(by_method(known, rho).items())[:MOST_PANELS]
+    panels = list(by_method(known, rho).items())[:MAX_PANELS]
     if not panels:
         return None
     on = {method: [d for m, level, d in known if (m, level) == (method, rho)] for method, _ in panels}
@@ -582,7 +577,7 @@ def figures(study: TableStudy) -> Iterator[DrawnFigure]:
 
 
 def _draw(entry: FigureEntry, study: TableStudy) -> Figure | None:
-    """The figure; one of a plug-in may fail in any way, which must not take the report down."""
+    """The figure; an error in one of a plug-in becomes a warning."""
     try:
         return entry.factory(study)
     except Exception as error:
@@ -599,7 +594,7 @@ def figure_captions() -> dict[str, str]:
 
 
 def all_curves(study: TableStudy) -> list[BudgetCurve]:
-    """The curves of a run and of those beside it; each may be there once."""
+    """Curves of all runs of a report; a UsageError if two have the same one."""
     found: dict[str, BudgetCurve] = {}
     for results in (study.results, *study.others):
         for curve in curves(results):
@@ -610,8 +605,7 @@ def all_curves(study: TableStudy) -> list[BudgetCurve]:
 
 
 def absent_figures(names: Iterable[str]) -> dict[str, str]:
-    """Figures of the catalogue that are not among the names, and what would fill each."""
+    """Figures of the catalogue that are not among the names, and what each needs."""
     present = set(names)
-    wanted = {entry.name: entry.needs for entry in FIGURES}
-    wanted |= {curve.name: curve.filled_by for curve in CURVES}
+    wanted = {entry.name: entry.needs for entry in FIGURES} | {curve.name: curve.filled_by for curve in CURVES}
     return {name: filled_by for name, filled_by in wanted.items() if name not in present}

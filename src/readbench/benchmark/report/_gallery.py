@@ -1,18 +1,12 @@
-"""What a browser of cases draws: queries and the windows found, thinned to what a screen shows.
+"""The windows that a case browser draws, kept in `gallery.parquet` of the run folder.
 
-`gallery.parquet`: what a case browser draws, so that a report needs nothing but the run folder.
+One row per query and per window among the first ten of any list, by dataset and split seed: class, origin, fault span
+and a sketch of the channels that best separate the classes. The file has a fixed size limit: more windows get coarser
+sketches. Sources whose licence forbids redistribution have rows without sketches. The metadata hold channel units and
+window counts by class.
 
-One row for each query and each window among the first ten of any list, by dataset and split seed: its class, where it
-comes from, where the fault lies in it, and a sketch of its most telling channels. The file stays within a fixed size:
-the more windows, the coarser the sketches. A source whose licence does not let its data be passed on has rows without
-sketches. The file's metadata hold the units of the channels, and the windows of each class in each task.
-
-The content is a function of the rankings and the data. A report makes it where the data are at hand and keeps it in the
-run folder; while the rankings stay the same it is not made again.
-
-Windows small enough to be drawn in a browser: few points, few bits, spikes kept.
-
-Which channels tell the classes of a corpus apart: those worth drawing where there are too many to draw all.
+The content follows from rankings and data. A report makes it where the data are available, and again only when the
+rankings change.
 """
 
 from __future__ import annotations
@@ -35,20 +29,20 @@ from readbench.engine.windows import NORMAL, WindowSet, concatenate
 from readbench.errors import ReadbenchError, RunError
 
 FINEST = 512
-"""Most points of a channel; more than a drawing has pixels."""
+"""Most points of a channel."""
 COARSEST = 64
 """Fewest points that a channel is thinned to."""
 LEVELS = 65_535
-"""Steps between the lowest and the highest value of a channel."""
+"""Quantisation steps between the lowest and the highest value of a channel."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """Some channels of one window, each on its own scale.
+    """Quantised channels of one window.
 
     Args:
         low: (C,) value of code 0.
-        high: (C,) value of the highest code; equal to `low` where a channel is constant.
+        high: (C,) value of the highest code; equal to `low` for a constant channel.
         codes: (C, P) little-endian uint16, P at most `FINEST`.
     """
 
@@ -57,13 +51,13 @@ class Sketch:
     codes: NDArray[np.uint16]
 
     def values(self) -> NDArray[np.float64]:
-        """(C, P) the values again, to 1/65535 of the channel's range."""
+        """(C, P) values, accurate to 1/65535 of the channel's range."""
         low = self.low.astype(np.float64)[:, None]
         return low + self.codes / LEVELS * (self.high.astype(np.float64)[:, None] - low)
 
 
 def sketch(values: NDArray[np.float32], points: int = FINEST) -> Sketch:
-    """Thin a window (C, T) to at most `points` values a channel and code them.
+    """Thin a window (C, T) to at most `points` values per channel and quantise them.
 
     >>> drawn = sketch(np.array([[0, 1, 5, 1, 0, 0]], np.float32), points=4)
     >>> drawn.values().round(3).tolist()
@@ -76,30 +70,30 @@ def sketch(values: NDArray[np.float32], points: int = FINEST) -> Sketch:
     return Sketch(low.astype(np.float32), high.astype(np.float32), codes)
 
 
-def points_within(budget: int, channels: int) -> int:
-    """The finest halving of `FINEST` at which that many channels stay within a budget of values.
+def points_within(budget: int, shapes: Iterable[tuple[int, int]]) -> int:
+    """Finest halving of `FINEST` at which windows of `shapes` (channels, points) together have at most `budget` values.
 
-    >>> points_within(1_000_000, 1_000), points_within(100_000, 1_000), points_within(1, 1_000)
-    (512, 64, 64)
+    >>> [points_within(budget, [(1_000, 512)]) for budget in (1_000_000, 100_000, 1)]
+    [512, 64, 64]
     """
-    points = FINEST
-    while points > COARSEST and points * channels > budget:
+    points, sizes = FINEST, list(shapes)
+    while points > COARSEST and sum(channels * min(own, points) for channels, own in sizes) > budget:
         points //= 2
     return points
 
 
-MOST_WINDOWS = 2_000
-"""Windows looked at, evenly spaced."""
+MAX_WINDOWS = 2_000
+"""Largest number of windows that are compared; evenly spaced ones of more."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChannelRelevance:
-    """Channels by how far each class departs in them from all other windows.
+    """Separation of each class from all other windows, by channel.
 
     Args:
         channels: all channel names of the corpus.
-        labels: (K,) classes that have windows, without normal.
-        departure: (K, C) in standard deviations; 0 where a class lacks the channel.
+        labels: (K,) classes with windows, without normal.
+        departure: (K, C) in standard deviations; 0 if a class lacks the channel.
     """
 
     channels: tuple[str, ...]
@@ -107,10 +101,10 @@ class ChannelRelevance:
     departure: NDArray[np.float64]
 
     def order(self) -> tuple[str, ...]:
-        """All channels, so that the first few show as much as they can of every class.
+        """All channels, ordered greedily so that the first few separate every class as well as possible.
 
-        A channel shows a class to the share of its departure in the class's best channel. Each place goes to the
-        channel that adds most to what those before it show, all classes together; what adds nothing comes last.
+        A channel covers a class by the ratio of its departure to that of the class's best channel. Each place goes to
+        the channel that adds most to the coverage of all classes together.
         """
         share = self.departure / np.maximum(self.departure.max(axis=1, initial=0.0, keepdims=True), 1e-12)
         seen = np.zeros((len(share), 1))
@@ -126,7 +120,7 @@ class ChannelRelevance:
         return tuple(self.channels[c] for c in (*order, *rest))
 
     def best(self, among: Collection[str]) -> dict[int, str]:
-        """The channel of some that tells most, by class."""
+        """Class -> channel with the largest departure among these."""
         places = [c for c, name in enumerate(self.channels) if name in among]
         best = self.departure[:, places].argmax(axis=1)
         return {int(k): self.channels[places[c]] for k, c in zip(self.labels, best, strict=True)}
@@ -134,8 +128,8 @@ class ChannelRelevance:
 
 def rank_channels(corpus: WindowSet) -> ChannelRelevance:
     """Compare mean, deviation and mean absolute step of each channel between each class and the rest."""
-    if len(corpus) > MOST_WINDOWS:
-        corpus = corpus[np.linspace(0, len(corpus) - 1, MOST_WINDOWS).astype(np.intp)]
+    if len(corpus) > MAX_WINDOWS:
+        corpus = corpus[np.linspace(0, len(corpus) - 1, MAX_WINDOWS).astype(np.intp)]
     channels = channel_axis(corpus)
     features = _features(corpus, channels)
     labels = np.unique(corpus.labels[corpus.labels > NORMAL])
@@ -146,7 +140,7 @@ def rank_channels(corpus: WindowSet) -> ChannelRelevance:
 
 
 def _departure(own: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(C,) the largest difference of means over the features (N, C, 3), in pooled deviations."""
+    """(C,) largest difference of means over the features (N, C, 3), in pooled deviations."""
     (mean, spread), (other, other_spread) = _moments(own), _moments(rest)
     pooled = np.sqrt((spread**2 + other_spread**2) / 2)
     floor = 1e-6 * (np.abs(mean) + np.abs(other)) + 1e-12
@@ -155,7 +149,7 @@ def _departure(own: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[n
 
 
 def _moments(features: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(C, 3) mean and deviation over the windows that have the channel; NaN where none has."""
+    """(C, 3) mean and deviation over the windows with the channel; NaN without any."""
     present = ~np.isnan(features)
     count = np.where(present.any(axis=0), present.sum(axis=0), np.nan)
     mean = np.where(present, features, 0.0).sum(axis=0) / count
@@ -163,7 +157,7 @@ def _moments(features: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArra
 
 
 def _features(windows: WindowSet, channels: tuple[str, ...]) -> NDArray[np.float64]:
-    """(N, C, 3) mean, deviation and mean absolute step; NaN where a window lacks the channel."""
+    """(N, C, 3) mean, deviation and mean absolute step; NaN if a window lacks the channel."""
     place = {name: c for c, name in enumerate(channels)}
     rows = [np.array([place[name] for name in names], np.intp) for names in windows.channel_sets]
     out = np.full((len(windows), len(channels), 3), np.nan)
@@ -175,15 +169,15 @@ def _features(windows: WindowSet, channels: tuple[str, ...]) -> NDArray[np.float
 
 
 FORMAT = 1
-"""Raised whenever the same rankings make another file."""
+"""Version of the file; raise it when the same rankings give another one."""
 DEPTH = 10
 """Places of each list that are shown."""
-MOST_CHANNELS = 6
-"""Channels kept of a window."""
-MOST_VALUES = 2_500_000
-"""Values of all sketches of a task together: 5 MB before compression."""
+MAX_CHANNELS = 6
+"""Most channels of a sketch."""
+MAX_VALUES = 2_500_000
+"""Most values of all sketches of a task: 5 MB before compression."""
 PLAIN = ("window", "query", "label", "group", "asset", "length", "channels")
-"""Columns that are fields of an exhibit under the same name."""
+"""Columns that are fields of `GalleryWindow` under the same name."""
 SCHEMA = pa.schema(
     {
         "dataset": pa.string(),
@@ -213,15 +207,15 @@ class GalleryWindow:
     """One window of the gallery.
 
     Args:
-        window: its id.
-        query: whether it is a query; otherwise it is an item of the corpus.
+        window: id.
+        query: True for a query, False for an item of the corpus.
         label: class name.
         group: split group.
-        asset: the machine, well or patient it comes from; "" where unknown.
-        length: timesteps of the window itself.
-        span: first and one past the last faulty step; equal where unknown.
-        channels: names of the channels that are drawn, the most telling first.
-        drawn: the sketch, or None where the licence forbids it.
+        asset: machine, well or patient; "" if unknown.
+        length: number of steps.
+        span: first and one past the last faulty step; equal if unknown.
+        channels: names of the drawn channels, the most separating first.
+        drawn: the sketch, or None if the licence forbids it.
     """
 
     window: str
@@ -237,12 +231,12 @@ class GalleryWindow:
 
 @dataclass(frozen=True, eq=False)
 class Gallery:
-    """All exhibits of a run by (dataset, split seed), and facts about each dataset.
+    """The gallery of a run.
 
     Args:
-        exhibits: queries first, then items, both by id.
-        facts: by dataset, `units` by channel and `tasks` by seed: class -> windows among `queries` and in the largest
-            `corpus`, and the most `rank_channels` of the channels that are drawn.
+        exhibits: (dataset, split seed) -> queries, then items, both by id.
+        facts: dataset -> `units` by channel and `tasks` by seed: class -> number of `queries`, of items in the largest
+            `corpus`, and its most separating channel (`telling`).
     """
 
     exhibits: dict[tuple[str, int], list[GalleryWindow]]
@@ -250,15 +244,7 @@ class Gallery:
 
 
 def keep_gallery(results: Results, load: Loader) -> str:
-    """Make the gallery of a run, unless the folder keeps one that is up to date.
-
-    Args:
-        results: of a run.
-        load: gives the tasks that were ranked.
-
-    Returns:
-        Why there is none, in one sentence; empty where there is one.
-    """
+    """Make the gallery of a run unless it is up to date; returns why it could not be made, else an empty text."""
     folder = open_folder(results.folder)
     if isinstance(folder, PublishedFolder):
         return "Published rows hold no series; the page of a run of your own has cases."
@@ -280,7 +266,7 @@ def keep_gallery(results: Results, load: Loader) -> str:
 def tasks_of(
     results: Results, root: Path | None = None, cache: Path | None = None, progress: Progress = SILENT
 ) -> Loader:
-    """Loads the tasks of a run, and refuses one that is not what was ranked."""
+    """A loader of the tasks of a run; it raises `RunError` for data that changed since the run."""
     settings = plan_of(results.manifest).composition
 
     def load(dataset: str, seed: int) -> Task:
@@ -294,7 +280,7 @@ def tasks_of(
 
 
 def draw_gallery(folder: RunFolder, datasets: Iterable[str], load: Loader) -> tuple[pa.Table, Facts]:
-    """All queries and the windows found for them, with facts about each dataset."""
+    """Queries and the windows found for them, with facts about each dataset."""
     tables: list[pa.Table] = []
     facts: Facts = {}
     for dataset in datasets:
@@ -303,12 +289,13 @@ def draw_gallery(folder: RunFolder, datasets: Iterable[str], load: Loader) -> tu
             told = rank_channels(task.corpus)
             units = {channel.name: channel.unit for channel in task.info.channels if channel.unit}
             facts.setdefault(dataset, {"units": units, "tasks": {}})["tasks"][str(seed)] = _task_facts(task, told)
-            tables.append(_sort(_table(dataset, seed, _exhibits(task, told, wanted))))
+            rows = [_row(dataset, seed, exhibit) for exhibit in _exhibits(task, told, wanted)]
+            tables.append(_sort(pa.Table.from_pylist(rows, SCHEMA)))
     return pa.concat_tables(tables).combine_chunks().cast(SCHEMA), facts
 
 
 def read_gallery(folder: Path) -> Gallery | None:
-    """The gallery of a run folder; None where it has none, or one of other rankings."""
+    """The gallery of a run folder; None without one, or if the rankings changed."""
     held = open_folder(folder)
     kept = held.read_gallery()
     if kept is None:
@@ -324,7 +311,7 @@ def read_gallery(folder: Path) -> Gallery | None:
 
 
 def _sort(rows: pa.Table) -> pa.Table:
-    """Rows of one task, each window once: queries first, both by id."""
+    """Rows of one task without repeated windows: queries first, both by id."""
     keys = zip(rows["query"].to_pylist(), rows["window"].to_pylist(), strict=True)
     first = {(not query, window): i for i, (query, window) in enumerate(keys)}
     return rows.take([first[key] for key in sorted(first)])
@@ -342,24 +329,20 @@ def _exhibits(task: Task, told: ChannelRelevance, wanted: set[str]) -> Iterator[
     items = task.corpus[np.isin(task.corpus.ids, np.array(sorted(wanted), task.corpus.ids.dtype))]
     windows = concatenate([task.queries.with_stats(None), items.with_stats(None)])
     chosen = _chosen(windows, told)
-    points = _points(task) if task.info.redistributable else None
+    counts = np.concatenate([task.queries.channel_counts, task.corpus.channel_counts])
+    total = int(np.minimum(counts, MAX_CHANNELS).sum())  # of all windows of the task, shown or not
+    points = points_within(MAX_VALUES, [(total, FINEST)]) if task.info.redistributable else None
     for i in range(len(windows)):
         yield _seen(windows, i, query=i < len(task.queries), channels=chosen[windows.channel_set[i]], points=points)
 
 
 def _chosen(windows: WindowSet, told: ChannelRelevance) -> list[tuple[str, ...]]:
-    """The channels that are drawn of windows with each set of channels, the most telling first."""
+    """Drawn channels for each set of channels, the most separating first."""
     order = {name: place for place, name in enumerate(told.order())}
     return [
-        tuple(sorted(names, key=lambda name: order.get(name, len(order)))[:MOST_CHANNELS])
+        tuple(sorted(names, key=lambda name: order.get(name, len(order)))[:MAX_CHANNELS])
         for names in windows.channel_sets
     ]
-
-
-def _points(task: Task) -> int:
-    """Points of a channel at which all windows of a task, shown or not, would stay within the budget."""
-    counts = np.concatenate([task.queries.channel_counts, task.corpus.channel_counts])
-    return points_within(MOST_VALUES, int(np.minimum(counts, MOST_CHANNELS).sum()))
 
 
 def _seen(windows: WindowSet, i: int, *, query: bool, channels: tuple[str, ...], points: int | None) -> GalleryWindow:
@@ -378,7 +361,7 @@ def _seen(windows: WindowSet, i: int, *, query: bool, channels: tuple[str, ...],
 
 
 def _task_facts(task: Task, told: ChannelRelevance) -> dict[str, Any]:
-    """Windows of each class, and which of the channels that are drawn tells most of it."""
+    """Number of windows and most separating drawn channel of each class."""
     drawn = {name for names in _chosen(task.corpus, told) for name in names}
     classes, best = task.corpus.classes, told.best(drawn)
     return {
@@ -389,10 +372,6 @@ def _task_facts(task: Task, told: ChannelRelevance) -> dict[str, Any]:
         }
         for label in np.union1d(task.corpus.labels, task.queries.labels)
     }
-
-
-def _table(dataset: str, seed: int, exhibits: Iterator[GalleryWindow]) -> pa.Table:
-    return pa.Table.from_pylist([_row(dataset, seed, exhibit) for exhibit in exhibits], SCHEMA)
 
 
 def _row(dataset: str, seed: int, exhibit: GalleryWindow) -> dict[str, Any]:
@@ -410,7 +389,5 @@ def _exhibit(row: dict[str, Any]) -> GalleryWindow:
         codes = np.frombuffer(row["codes"], "<u2").reshape(len(channels), -1)
         drawn = Sketch(np.array(row["low"], np.float32), np.array(row["high"], np.float32), codes)
     return GalleryWindow(
-        **{name: row[name] for name in PLAIN} | {"channels": channels},
-        span=(row["start"], row["stop"]),
-        drawn=drawn,
+        **{name: row[name] for name in PLAIN} | {"channels": channels}, span=(row["start"], row["stop"]), drawn=drawn
     )

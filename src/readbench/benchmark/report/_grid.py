@@ -1,8 +1,8 @@
-"""Tables that cross methods with metrics, levels or stages: rows and columns say what a cell is of, this computes it.
+"""Tables that cross methods with metrics, levels or stages.
 
-The text of a column's method is a template: `{0}`, `{1}` stand for the parts of the row, so a row ("charm+nr", "dtw-i")
-under a column "{0}|ws|{1}" is the method `charm+nr|ws|dtw-i`. What a run does not hold is left out: rows and columns
-without any value, and the whole table where too little remains.
+The method of a column is a template: `{0}`, `{1}` stand for the parts of the row, so a row ("charm+nr", "dtw-i") under
+a column "{0}|ws|{1}" is the method `charm+nr|ws|dtw-i`. Rows and columns without values are left out, and tables with
+too few of them.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from readbench.benchmark.report._results import Figure, Results
 from readbench.benchmark.report._table import Mark, ReportTable
 
 Among = Literal["column", "row", "block", "none"]
-"""Cells that compete for the marks of the best and the second best."""
+"""Groups of cells in which the best and the second best are marked."""
 PAPER_CHANGES = {(0, 20), (0, 0)}
-"""Levels that the paper's changes are between: from clean to 20 %, or capped and full corpus, both clean."""
+"""Levels of the paper's changes: from clean to 20 %, or from capped to full corpus, both clean."""
 PAPER_METRIC = "NDCG@10"
-"""What the paper's changes, deviations and full-corpus values are of."""
+"""Metric of the paper's changes, deviations and full-corpus values."""
 NONE = "–"
-"""A cell that the run does not have, where others of its row and column are there."""
+"""Text of an empty cell."""
 
 
 @dataclass(frozen=True, eq=False)
 class TableStudy:
-    """What tables and figures are made from.
+    """Runs of one report.
 
     Args:
-        results: of a run.
-        full: of the same methods on the full corpora.
-        others: runs over other axes, such as label budgets, whose curves belong into the same report.
+        results: the run.
+        full: results of the same methods on the full corpora.
+        others: runs over other axes, such as label budgets, for curves.
     """
 
     results: Results
@@ -51,18 +51,17 @@ class TableStudy:
 
 @dataclass(frozen=True)
 class GridColumn:
-    """What the cells of a column are of.
+    """Content of a column.
 
     Args:
         title: heading.
         method: template of the method.
-        rho: pollution level in percent; None for that of the row, or else the first of the run.
-        metric: of `scores.csv`, or the deviation over datasets; the headline of the run by default.
-        over: heading shared with its neighbours.
-        full: taken from the run on the full corpora.
-        minus: what is subtracted: the column is then a change.
-        best: whether the highest or the lowest value is the best; the other way round where less of the headline is
-            better.
+        rho: pollution level in percent; by default that of the row, else the first of the run.
+        metric: column of `scores.csv`, or the deviation over datasets; by default the headline.
+        over: heading shared with neighbours.
+        full: True for values of the run on the full corpora.
+        minus: column to subtract; the column is then a change.
+        best: which end is marked as best; the other end if smaller headlines are better.
     """
 
     title: str
@@ -77,15 +76,15 @@ class GridColumn:
 
 @dataclass(frozen=True)
 class GridRow:
-    """What the cells of a row are of.
+    """Content of a row.
 
     Args:
         labels: names in the first columns.
-        parts: what the templates of the columns are filled with.
-        block: rows of one block stand together.
-        dataset: alone; all of the run where it is empty.
-        rho: pollution level where the column names none.
-        reference: takes no part in the choice of the best.
+        parts: values for the templates of the columns.
+        block: name of its block of rows.
+        dataset: single dataset; empty for the mean over all.
+        rho: pollution level if the column has none.
+        reference: True if it is never marked as best.
     """
 
     labels: tuple[str, ...]
@@ -98,19 +97,19 @@ class GridRow:
 
 @dataclass(frozen=True)
 class TableGrid:
-    """One table to be made: the list of them is `report_tables.csv`.
+    """Definition of a table; `report_tables.csv` lists them.
 
     Args:
-        name: of its files.
-        title: what it shows; `{first}` is the first level of the run, `{headline}` its metric.
+        name: name of its files.
+        title: caption; `{first}` is the first level of the run, `{headline}` its metric.
         heads: headings of the label columns.
-        rows: from a study to the rows that there may be.
-        columns: likewise.
+        rows: from a study to the possible rows.
+        columns: from a study to the possible columns.
         beside: label of the paper's table with the same cells.
-        among: which cells compete.
-        filled_by: the command, or the methods, that a run needs for it.
-        needs: fewest rows and columns that make a table.
-        spread: show the deviation over the split seeds.
+        among: groups of cells in which the best is marked.
+        filled_by: command or methods that a run needs for it.
+        needs: fewest rows and columns.
+        spread: True to show the deviation over split seeds.
     """
 
     name: str
@@ -135,7 +134,7 @@ class _Cells:
 
 
 def grid_tables(grid: TableGrid, study: TableStudy) -> list[ReportTable]:
-    """The table, and the paper's values in the same places where there are any; nothing where the run lacks it."""
+    """The table, then the paper's values in the same places if any; empty if the run lacks it."""
     cells = _cells(grid, study)
     if len(cells.rows) < grid.needs[0] or len(cells.columns) < grid.needs[1]:
         return []
@@ -145,7 +144,7 @@ def grid_tables(grid: TableGrid, study: TableStudy) -> list[ReportTable]:
 
 
 def value(study: TableStudy, row: GridRow, column: GridColumn) -> Figure | None:
-    """What a cell holds; None where the run does not have it."""
+    """Value of a cell; None if the run lacks it."""
     results = study.full if column.full else study.results
     method = _method(row, column)
     if results is None or method not in results.methods:
@@ -207,7 +206,7 @@ def _own(grid: TableGrid, cells: _Cells, results: Results) -> ReportTable:
 
 
 def _beside(grid: TableGrid, cells: _Cells, results: Results) -> ReportTable | None:
-    """The paper's value and the difference of the run from it, in the same places."""
+    """The paper's values and the differences of the run from them."""
     values = [[_published(grid.beside, row, column, results) for column in cells.columns] for row in cells.rows]
     kept = [r for r, line in enumerate(values) if any(v is not None for v in line)]
     used = [c for c in range(len(cells.columns)) if any(values[r][c] is not None for r in kept)]
@@ -230,7 +229,7 @@ def _beside(grid: TableGrid, cells: _Cells, results: Results) -> ReportTable | N
 
 
 def _published(table: str, row: GridRow, column: GridColumn, results: Results) -> float | None:
-    """The paper's value of a cell; of changes only those between the same levels as the paper's."""
+    """The paper's value of a cell; for changes only between the paper's levels."""
     if row.dataset:
         return None
     method, rho = _method(row, column), _level(row, column, results)
@@ -243,7 +242,7 @@ def _published(table: str, row: GridRow, column: GridColumn, results: Results) -
 
 
 def _paper_metric(column: GridColumn, results: Results) -> str:
-    """What the paper calls the metric of a column: some names of its tables imply the metric that it is about."""
+    """Name of a column's metric in the paper's tables; empty if it has none."""
     if results.headline != PAPER_METRIC and (column.full or column.metric == SPREAD):
         return ""
     return FULL if column.full else column.metric or results.headline
@@ -268,7 +267,7 @@ def _text(figure: Figure | None, column: GridColumn, *, spread: bool) -> str:
 
 
 def _marks(among: Among, cells: _Cells, results: Results) -> dict[tuple[int, int], Mark]:
-    """The best and the second best of the cells that compete, as printed; equal values share a mark."""
+    """Marks of the best and second best printed values of each group; equal values share a mark."""
     marks: dict[tuple[int, int], Mark] = {}
     for group in _competing(among, cells, results).values():
         ranked = sorted(set(group.values()), reverse=True) if len(group) > 1 else []
@@ -281,7 +280,7 @@ def _marks(among: Among, cells: _Cells, results: Results) -> dict[tuple[int, int
 
 
 def _competing(among: Among, cells: _Cells, results: Results) -> dict[int | str, dict[tuple[int, int], float]]:
-    """Printed values by place, signed so that larger is better, in groups that each have one best."""
+    """Groups of printed values by place, signed so that larger is better."""
     groups: dict[int | str, dict[tuple[int, int], float]] = {}
     for r, row in enumerate(cells.rows):
         keys: dict[Among, int | str] = {"row": r, "block": row.block}

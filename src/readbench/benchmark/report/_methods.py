@@ -1,7 +1,6 @@
-"""What the methods of a run are made of, what they are called in tables, and which data the run is on.
+"""The methods of a run by their parts, their names in tables, and the datasets of the run.
 
-`Methods` finds the rows and columns that tables and figures of a run can have. `coverage` says how its data compare
-with the paper's.
+`Methods` finds the rows and columns of tables and figures. `coverage` compares the data with the paper's.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ LANGUAGE_MODEL, CLASSIFIER = "llm", "classify"
 
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str:
-    """The canonical text of a method; empty where it names something that is not installed.
+    """Canonical text of a method; empty if a part is not installed.
 
     >>> canonical("ED"), canonical("no-such-method")
     ('euclidean', '')
@@ -41,7 +40,7 @@ def canonical(text: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Methods:
-    """The methods of a run by their parts; those of a plug-in that is not installed are left out."""
+    """The methods of a run by their parts, without those that are not installed."""
 
     results: Results
 
@@ -51,11 +50,11 @@ class Methods:
         return {text: parse(text) for text in self.results.methods if canonical(text)}
 
     def colour(self, text: str) -> str:
-        """The one colour of a method: its own, that of what it is made of, or that of its family."""
+        """Colour of a method: by its name, its only part, or its family."""
         return colour_of(self.family(text), base_name(text))
 
     def family(self, text: str) -> str:
-        """Family in tables and figures: of what a method ends with, if it is composed."""
+        """Family in tables and figures; a composed method is a reranker or fusion."""
         spec = self.specs.get(text)
         if spec is None:
             return self.results.family(text)
@@ -65,12 +64,12 @@ class Methods:
 
     @cached_property
     def bases(self) -> list[str]:
-        """Single retrievers as registered: without normal residuals, rerankers or other parameters; not supervised."""
+        """Single retrievers with default parameters and without further stages; not supervised."""
         return [text for text in self._alone() if self.family(text) != "supervised"]
 
     @cached_property
     def references(self) -> list[str]:
-        """Supervised references; language models that classify are not among them."""
+        """Supervised references without language models."""
         return [text for text in self._alone() if self.family(text) == "supervised" and text != CLASSIFIER]
 
     @cached_property
@@ -86,25 +85,25 @@ class Methods:
 
     @cached_property
     def residuals(self) -> list[str]:
-        """Texts of embedders whose normal-residual variant is there too, in its default form."""
+        """Embedders whose default normal-residual variant is in the run."""
         return [text for text in self.embedders if f"{text}+nr" in self.specs]
 
     @cached_property
     def neighbours(self) -> list[int]:
-        """Numbers of neighbours that normal residuals were computed with, ascending."""
+        """Numbers of neighbours of normal residuals, ascending."""
         stages = (t for s in self.specs.values() if _single(s) for t in s.legs[0].transforms if t.name == "nr")
         default = TRANSFORMS.get("nr").parameters["k"].default
         return sorted({int(str(dict(stage.parameters).get("k", default))) for stage in stages})
 
     @cached_property
     def fused(self) -> list[tuple[str, str]]:
-        """First and second leg of the methods of two legs without rerankers, in any mode."""
+        """(first, second) leg of methods of two legs without rerankers, in any mode."""
         pairs = (spec.legs for spec in self.specs.values() if len(spec.legs) == 2 and not spec.rerankers)
         return _once((str(first), str(second)) for first, second in pairs)
 
     @cached_property
     def reranked(self) -> dict[str, list[Stage]]:
-        """Pool -> its rerankers, one at a time; language models have a table of their own."""
+        """Pool -> rerankers of methods with one reranker, without language models."""
         found: dict[str, list[Stage]] = {}
         for spec in self.specs.values():
             if len(spec.rerankers) == 1 and spec.rerankers[0].name != LANGUAGE_MODEL:
@@ -113,7 +112,7 @@ class Methods:
 
     @cached_property
     def language(self) -> dict[str, list[str]]:
-        """Pool -> methods in which a language model reranks it; under "" those that classify."""
+        """Pool -> methods in which a language model reranks it; "" -> classifying language models."""
         found: dict[str, list[str]] = {}
         for text, spec in self.specs.items():
             if [stage.name for stage in spec.rerankers] == [LANGUAGE_MODEL]:
@@ -127,7 +126,7 @@ class Methods:
 
 
 def base_name(text: str) -> str:
-    """What a method is coloured by: the name of a composed one, or of its only leg.
+    """Name that gives a method its colour: of the composed method, or of its only leg.
 
     >>> base_name("rocket+nr"), base_name("ours"), base_name("sonde|dtw-i")
     ('rocket', 'ours', '')
@@ -161,18 +160,18 @@ def _once(items: Iterable[T]) -> list[T]:
 
 
 def describe(results: Results) -> str:
-    """How many datasets of which kind."""
+    """Number of datasets by kind, in words."""
     return count_origins(results.origins.values())
 
 
 def under(results: Results) -> str:
-    """Which label budget a table shows, where it is not all labels."""
+    """Label budget of a table in words; empty for all labels."""
     last = parse_budget(results.labels[-1])
     return "" if last == ALL else f"; with {last.words}"
 
 
 def marks_of(results: Results, dataset: str) -> str:
-    """What marks a dataset: where its values come from, whether it is partial, whether it is short of normals."""
+    """Marks of a dataset: origin, partial data, too few normals."""
     marks = MARKS[results.origins[dataset]] + PARTIAL * is_partial(results, dataset)
     return marks + FEW_NORMALS * is_short_of_normals(results, dataset)
 
@@ -183,22 +182,18 @@ def mark_dataset(results: Results, dataset: str) -> str:
 
 
 def is_partial(results: Results, dataset: str) -> bool:
-    """Whether official files of a dataset were missing, or it is not of the paper's size."""
-    return _fragment(results, dataset) or _resized(results, dataset)
+    """True when official files were missing or the size differs from the paper's."""
+    return results.files(dataset) == "partial" or _resized(results, dataset)
 
 
 def is_short_of_normals(results: Results, dataset: str) -> bool:
-    """Whether a corpus of a dataset holds fewer normals than its level says, in any split."""
+    """True when a corpus holds fewer normals than its level says, in any split."""
     notes = (results.manifest["notes"].get(f"{dataset}/seed-{seed}", ()) for seed in results.seeds)
-    return any(SHORT_OF_NORMALS in note for own in notes for note in own)
-
-
-def _fragment(results: Results, dataset: str) -> bool:
-    return results.files(dataset) == "partial"
+    return any(SHORT_OF_NORMALS in note for split in notes for note in split)
 
 
 def _resized(results: Results, dataset: str) -> bool:
-    """Whether a dataset of the paper has other classes, clean corpus items or queries here in number, in any split."""
+    """True when the numbers of classes, clean corpus items or queries differ from the paper's in any split."""
     paper = PAPER_COMPOSITION.get(dataset)
     if paper is None:
         return False
@@ -207,14 +202,14 @@ def _resized(results: Results, dataset: str) -> bool:
 
 
 def coverage(results: Results) -> str:
-    """How much of the paper's data a run is on; what must be said beside the paper's numbers."""
-    own = [dataset for dataset in results.datasets if dataset in PAPER_COMPOSITION]
-    resized = [dataset for dataset in own if _resized(results, dataset)]
-    fragments = [dataset for dataset in results.datasets if _fragment(results, dataset)]
-    others = len(results.datasets) - len(own)
-    if len(own) == DATASETS and not resized and not fragments and not others:
+    """How the datasets of a run differ from the paper's, as a sentence."""
+    shared = [dataset for dataset in results.datasets if dataset in PAPER_COMPOSITION]
+    resized = [dataset for dataset in shared if _resized(results, dataset)]
+    fragments = [dataset for dataset in results.datasets if results.files(dataset) == "partial"]
+    others = len(results.datasets) - len(shared)
+    if len(shared) == DATASETS and not resized and not fragments and not others:
         return "The datasets are the paper's"
-    parts = [f"{len(own)} of the paper's {DATASETS} datasets"]
+    parts = [f"{len(shared)} of the paper's {DATASETS} datasets"]
     parts += [f"{', '.join(resized)} not of the paper's size"] if resized else []
     parts += [f"official files of {', '.join(fragments)} missing"] if fragments else []
     parts += [f"{others} dataset{'s' if others > 1 else ''} that the paper does not have"] if others else []

@@ -1,4 +1,4 @@
-"""Which data are real: the marks of datasets in every table, what they mean, and how many of each are in a mean."""
+"""Marks of datasets in tables by origin (real or simulated), and their explanations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from readbench.benchmark.protocol import DataOrigin, find_origin, tell_origin
 from readbench.errors import UsageError
 
 MARKS: dict[DataOrigin, str] = {"real": "", "simulated": "†", "simulated by us": "‡"}
-"""Marks of datasets by where their values come from."""
-PARTIAL = "§"
-"""Marks datasets of which files are missing, or that differ from the paper's in size or classes."""
-FEW_NORMALS = "¶"
-"""Marks datasets whose corpora hold fewer normals than a level says."""
+"""Marks of datasets by origin."""
+PARTIAL, FEW_NORMALS = "§", "¶"
+"""Marks of datasets with missing files or other sizes than the paper's, and with fewer normals than a level says."""
 NOTES = {
     MARKS["simulated"]: "simulated by others: real plants, machines and hearts may differ.",
     MARKS["simulated by us"]: "simulated by this project, as an embedded simulator or in place of official files: these"
@@ -28,7 +26,7 @@ NOTES = {
 
 
 def explain_marks(marks: Iterable[str]) -> list[str]:
-    """One sentence for each mark that occurs among these.
+    """Sentences that explain the marks that occur.
 
     >>> [note[:13] for note in explain_marks(["", "‡"])]
     ['‡ simulated b']
@@ -38,7 +36,7 @@ def explain_marks(marks: Iterable[str]) -> list[str]:
 
 
 def count_origins(origins: Iterable[DataOrigin]) -> str:
-    """How many datasets, and how many of them are of which origin.
+    """Number of datasets and of each origin, in words.
 
     >>> count_origins(["real", "simulated", "real"]), count_origins(["real"])
     ('3 datasets (2 real, 1 simulated†)', '1 dataset (real)')
@@ -51,7 +49,7 @@ def count_origins(origins: Iterable[DataOrigin]) -> str:
 
 
 def find_origins(datasets: Iterable[str]) -> dict[str, DataOrigin]:
-    """Where the values of the datasets of a study come from; a run keeps its own. What is not installed counts as real.
+    """Origins of datasets by name; a dataset that is not installed counts as real.
 
     >>> find_origins(["sim_tanks", "skab"])
     {'sim_tanks': 'simulated by us', 'skab': 'real'}
@@ -66,13 +64,13 @@ def find_origins(datasets: Iterable[str]) -> dict[str, DataOrigin]:
 
 
 def find_real(origins: Mapping[str, DataOrigin]) -> tuple[str, ...]:
-    """The real ones of datasets that are of both kinds; none where all are real, or none is: no mean of their own."""
+    """The real datasets if there are both kinds, else none."""
     real = tuple(dataset for dataset, origin in origins.items() if origin == "real")
     return real if len(real) < len(origins) else ()
 
 
 def read_origin(manifest: Mapping[str, Any], dataset: str) -> DataOrigin:
-    """Where the values of a dataset come from, by `run.json`; older ones have a list of what is simulated."""
+    """Origin of a dataset by `run.json`, or by the list of simulated datasets in older ones."""
     facts = manifest["datasets"][dataset]
     if "data_origin" in facts:
         origin: DataOrigin = facts["data_origin"]

@@ -1,4 +1,4 @@
-"""What a reader of a run sees first: leaderboard, datasets and comparisons, and what must be said beside them."""
+"""The first tables of a run (leaderboard, datasets, comparisons), remarks, and their output in a terminal."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ from readbench.engine.llm import MARKED_ABOVE
 
 
 def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
-    """Methods from best to worst: headline at each level, mean rank, other metrics at the first level.
-
-    Where some datasets are real and some are not, the means over the real ones alone follow those over all.
-    """
+    """Methods from best to worst: headline by level over all and over real datasets, mean rank, other metrics."""
     first = results.levels[0]
     others, real = list(board.rows[0].others), list(board.rows[0].real)
     header = ["Method", "Labels", *(f"ρ={rho}%" for rho in results.levels), *(f"real ρ={rho}%" for rho in real)]
@@ -59,13 +56,13 @@ def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
 
 
 def tell_figure(row: LeaderboardRow, rho: int, results: Results) -> str:
-    """A mean, and over how many datasets where it is not all of them."""
+    """A mean, with the number of datasets if not all."""
     part = f" ({row.datasets} of {len(results.datasets)})" if 0 < row.datasets < len(results.datasets) else ""
     return str(row.headline[rho]) + part
 
 
 def comparison_table(results: Results, compared: list[PairedComparison]) -> ReportTable:
-    """The best method against each other one, and what may be said of them."""
+    """Table of the best method against each other one, with outcomes."""
     turned = "" if results.metrics[results.headline].larger_is_better else " (less is better: differences are turned)"
     several, mixed = compared[0].over_datasets is not None, compared[0].over_real is not None
     tested = several and not np.isnan(compared[0].p_value)
@@ -94,7 +91,7 @@ def comparison_table(results: Results, compared: list[PairedComparison]) -> Repo
 
 
 def dataset_table(results: Results, board: Leaderboard) -> ReportTable:
-    """The headline metric per dataset at the first level, methods in leaderboard order."""
+    """Table of the headline by dataset at the first level, methods in leaderboard order."""
     first = results.levels[0]
     scores = dataset_scores(results, first)
     names = [mark_dataset(results, dataset) for dataset in results.datasets]
@@ -104,11 +101,11 @@ def dataset_table(results: Results, board: Leaderboard) -> ReportTable:
 
 
 ANSWERS = ("questions", "given_up", "refusal", "truncated", "unreadable", "empty", "calls")
-"""What is told of the answers of language models."""
+"""Counts of answers of language models in the table."""
 
 
 def answer_table(results: Results) -> ReportTable | None:
-    """Which language models were asked, which answered and how, by method, failed cells included; None without any."""
+    """Table of language models asked and answering by method, with failed cells; None without any."""
     rows = [
         [
             results.title(method),
@@ -129,7 +126,7 @@ def answer_table(results: Results) -> ReportTable | None:
 
 
 def remarks(results: Results, board: Leaderboard) -> list[str]:
-    """What must be said beside the tables: tests, what marks mean, what failed, notes of the tasks."""
+    """Remarks on the tables: tests, explanations of marks, failures, notes of the tasks."""
     lines = [*friedman_sentences(board), *tell_untested(results), *tell_missing(results)]
     lines += explain_marks(marks_of(results, dataset) for dataset in results.datasets)
     if any(share > MARKED_ABOVE for share in results.unanswered.values()):
@@ -147,7 +144,7 @@ def remarks(results: Results, board: Leaderboard) -> list[str]:
 
 
 def tell_missing(results: Results) -> list[str]:
-    """How many cells are planned and not computed."""
+    """A sentence on planned cells that are not computed."""
     if not (missing := results.missing()):
         return []
     worst = ", ".join(f"{results.title(method)} {count}" for method, count in list(missing.items())[:5])
@@ -156,7 +153,7 @@ def tell_missing(results: Results) -> list[str]:
 
 
 def _failures(results: Results) -> list[str]:
-    """One line per reason, with how many cells it failed and the first of them."""
+    """One line per reason with the number of failed cells and the first of them."""
     cells: dict[str, list[str]] = {}
     for cell, reason in results.failures:
         cells.setdefault(reason, []).append(cell)
@@ -164,20 +161,14 @@ def _failures(results: Results) -> list[str]:
 
 
 STYLES = {"best": "bold", "second": "underline"}
-"""How marked cells look in a terminal."""
-MOST_ROWS = 50
-"""Rows of a table in a terminal; the files have all of them."""
+"""Terminal styles of marked cells."""
+MAX_ROWS = 50
+"""Most rows of a table in a terminal."""
 
 
 @dataclass(frozen=True)
 class RunOverview:
-    """What a reader sees first.
-
-    Args:
-        tables: leaderboard, datasets, curves as numbers, comparisons.
-        remarks: what must be said beside them.
-        findings: what the tests allow to be said of the best method against each other.
-    """
+    """First tables, remarks on them, and findings: sentences on the best method against each other one."""
 
     tables: list[ReportTable]
     remarks: list[str]
@@ -186,31 +177,33 @@ class RunOverview:
 
 @lru_cache(maxsize=2)
 def overview(results: Results) -> RunOverview:
-    """The first tables of a run, and what may be said of them; remembered, because its tests draw many resamples."""
+    """The overview of a run; cached, because its tests draw many resamples."""
     board = leaderboard(results)
     compared = comparisons(results, board)
-    places = places_table(results)
-    tables = [leaderboard_table(results, board), *([places] if places else []), dataset_table(results, board)]
-    tables += [budget_table(curve) for curve in curves(results)]
-    unseen = retained_table(results)
-    tables += [unseen] if unseen else []
-    tables += [comparison_table(results, compared)] if compared else []
-    answers = answer_table(results)
-    tables += [answers] if answers else []
-    return RunOverview(tables, remarks(results, board), [sentence(results, one) for one in compared])
+    tables = [
+        leaderboard_table(results, board),
+        places_table(results),
+        dataset_table(results, board),
+        *map(budget_table, curves(results)),
+        retained_table(results),
+        comparison_table(results, compared) if compared else None,
+        answer_table(results),
+    ]
+    findings = [sentence(results, one) for one in compared]
+    return RunOverview([table for table in tables if table], remarks(results, board), findings)
 
 
 def show_report(results: Results, console: Console) -> None:
     """Print the first tables and remarks."""
     first = overview(results)
     for table in first.tables:
-        show_table(table, console, MOST_ROWS)
+        show_table(table, console, MAX_ROWS)
     for line in first.remarks:
         console.print(line, style="dim", highlight=False, markup=False)  # pip install 'readbench[extra]' is no markup
 
 
 def show_table(table: ReportTable, console: Console, most: int | None = None) -> None:
-    """Print one table, or its first rows; where it is too wide, in parts that each begin with the names."""
+    """Print a table or its first rows; a wide one in parts that each repeat the names."""
     rows, names = table.rows[:most], range(table.labels)
     for place, part in enumerate(_fit_columns(table, rows, console.width)):
         title = "" if place else table.caption
@@ -227,7 +220,7 @@ def show_table(table: ReportTable, console: Console, most: int | None = None) ->
 
 
 def _fit_columns(table: ReportTable, rows: list[list[str]], width: int) -> list[list[int]]:
-    """The columns of numbers, in parts that fit beside the names; names get half of the width at most."""
+    """Indices of number columns in parts that fit beside the names, which get at most half of the width."""
     gap = 3
     texts = [[title, *(row[c] for row in rows)] for c, title in enumerate(table.columns)]
     widest = [max(map(cell_len, column)) + gap for column in texts]

@@ -1,9 +1,8 @@
-"""The tables of a report: which rows and columns each has, and which table of the paper it stands beside.
+"""The tables of a report, with the paper's tables beside them.
 
-Rows and columns of the tables that cross methods with something are found among the methods of a run (`ROWS`,
-`COLUMNS`); `report_tables.csv` is the list of these tables. Some are of another form: what the datasets of a run are
-made of, beside the paper's composition table (`composition_table`), whether stated certainty holds, method by method
-(`calibration_table`), and what is in `_settings`. `paper_tables` makes all that a run has methods for.
+`report_tables.csv` lists the tables that cross methods with something; `ROWS` and `COLUMNS` find their rows and columns
+among the methods of a run. Tables of another form are `composition_table`, `calibration_table` and those of
+`_settings`. `paper_tables` makes all that a run has data for.
 """
 
 from __future__ import annotations
@@ -20,12 +19,7 @@ from readbench.benchmark.protocol import PAPER_COMPOSITION, read_shipped_rows
 from readbench.benchmark.report._grid import Among, GridColumn, GridRow, TableGrid, TableStudy, grid_tables, value
 from readbench.benchmark.report._methods import coverage, describe, mark_dataset, reranker_title, title, under
 from readbench.benchmark.report._paper_values import RERANKERS, SPREAD
-from readbench.benchmark.report._results import (
-    MetricFacts,
-    Results,
-    by_method,
-    read_stated_probabilities,
-)
+from readbench.benchmark.report._results import MetricFacts, Results, by_method, read_stated_probabilities
 from readbench.benchmark.report._settings import labelling_table, settings_tables
 from readbench.benchmark.report._table import ReportTable, tell_values
 from readbench.benchmark.runs import StatedProbabilities
@@ -47,7 +41,7 @@ def _method_row(study: TableStudy, text: str, *, reference: bool = False) -> Gri
 
 
 def best_composed(study: TableStudy) -> str:
-    """The composed method with the highest headline at the first level; empty where there is none."""
+    """The composed method with the best headline at the first level; empty without any."""
     column = GridColumn("")
     scored = [(text, value(study, GridRow((), (text,)), column)) for text in study.methods.composed]
     known = [(figure.mean, text) for text, figure in scored if figure]
@@ -65,7 +59,7 @@ def base_rows(study: TableStudy) -> Sequence[GridRow]:
 
 
 def levels(study: TableStudy, method: str = "{0}", over: str = "") -> list[GridColumn]:
-    """One column a pollution level."""
+    """One column per pollution level."""
     return [GridColumn(f"ρ={rho}%", method, rho, over=over) for rho in study.results.levels]
 
 
@@ -130,10 +124,6 @@ def _scaled(study: TableStudy) -> Iterable[str]:
     return dict.fromkeys(stage.name for stage in stages if "norm" in dict(stage.parameters))
 
 
-def _on_both_corpora(study: TableStudy) -> Iterable[str]:
-    return [text for text in study.results.methods if study.full and text in study.full.methods]
-
-
 def dataset_rows(study: TableStudy) -> Sequence[GridRow]:
     """Each dataset, and the mean."""
     names = study.results.datasets
@@ -181,13 +171,15 @@ ROWS: dict[str, MakeRows] = {
     "embedders-and-legs": fusion_rows,
     "fused-embedders": _one_each(lambda study: dict.fromkeys(first for first, _ in study.methods.fused)),
     "language-models": language_rows,
-    "on-both-corpora": _one_each(_on_both_corpora),
+    "on-both-corpora": _one_each(
+        lambda study: [text for text in study.results.methods if study.full and text in study.full.methods]
+    ),
     "residuals": nr_rows,
     "reranked-pools": _one_each(lambda study: study.methods.reranked),
     "scaled": _one_each(_scaled),
     "stacks": _one_each(_stacks),
 }
-"""Rows that a table may have, by the names that `report_tables.csv` knows them by."""
+"""Rows of tables by their names in `report_tables.csv`."""
 COLUMNS: dict[str, MakeColumns] = {
     "corpora": lambda _: _changed(GridColumn("Capped"), GridColumn("Full", full=True)),
     "distances": lambda _: _changed(
@@ -214,7 +206,7 @@ COLUMNS: dict[str, MakeColumns] = {
         *levels(study, "{0}+gpc", "Fusion+GPC"),
     ],
 }
-"""Columns, likewise."""
+"""Columns of tables by their names in `report_tables.csv`."""
 
 
 def _read_grid(row: dict[str, str]) -> TableGrid:
@@ -234,19 +226,14 @@ def _read_grid(row: dict[str, str]) -> TableGrid:
 
 
 GRIDS = tuple(map(_read_grid, read_shipped_rows(__name__, "report_tables.csv")))
-"""Every table that crosses methods with something; those that a run does not have methods for do not appear."""
+"""All tables that cross methods with something."""
 
 
 def full_grid(name: str, title: str, method: str) -> TableGrid:
     """Every metric of one method, on each dataset at each level."""
-    return TableGrid(
-        name,
-        f"Full metric grid of {title}",
-        ("Dataset", "ρ"),
-        partial(dataset_level_rows, method=method),
-        all_metric_columns,
-        among="none",
-    )
+    rows = partial(dataset_level_rows, method=method)
+    heads, caption = ("Dataset", "ρ"), f"Full metric grid of {title}"
+    return TableGrid(name, caption, heads, rows, all_metric_columns, among="none")
 
 
 FIELDS = ("channels", "length", "classes", "corpus", "queries", "relevant_per_query", "imbalance")
@@ -254,7 +241,7 @@ HEADER = ("Dataset", "", "C", "T", "Classes", "Corpus", "Queries", "rel/q", "Imb
 
 
 def composition_table(results: Results) -> ReportTable:
-    """Two rows a dataset: this run, a range where its splits differ, and the paper where it has the dataset."""
+    """Table with two rows per dataset: this run, with ranges where splits differ, and the paper."""
     rows: list[list[str]] = []
     rules = []
     for dataset in results.datasets:
@@ -274,7 +261,7 @@ def composition_table(results: Results) -> ReportTable:
 
 
 def _range(values: Sequence[object]) -> str:
-    """One text where all splits agree, else the first and the last of them in order."""
+    """The common value of all splits, or the smallest and the largest."""
     if all(value == values[0] for value in values):
         return tell_values(values[0])
     return "–".join(map(tell_values, (min(values), max(values))))  # type: ignore[type-var]
@@ -284,7 +271,7 @@ CALIBRATION_HEADER = ("Method", "Dataset", "ρ", "Queries", "Accuracy", "Stated"
 
 
 def calibration_table(results: Results) -> ReportTable | None:
-    """One row a method, level and dataset, and one for all of them; None where no method has an opinion."""
+    """Table of stated probabilities by method, level and dataset; None if no method states any."""
     stated = read_stated_probabilities(results)
     if not stated:
         return None
@@ -314,7 +301,7 @@ def _figures(stated: StatedProbabilities) -> list[str]:
 
 
 def paper_tables(study: TableStudy) -> list[ReportTable]:
-    """The tables of the catalogue, each followed by the paper's values where it has some, composition, and settings."""
+    """All tables that the run has data for, each followed by the paper's values if any."""
     results = study.results
     tables = [table for grid in GRIDS for table in grid_tables(grid, study)]
     more = (calibration_table(results), composition_table(results), labelling_table(results))
@@ -322,14 +309,14 @@ def paper_tables(study: TableStudy) -> list[ReportTable]:
 
 
 def absent_tables(tables: Iterable[ReportTable]) -> dict[str, str]:
-    """Tables of the catalogue that a run has nothing for, and what would fill each."""
+    """Tables of the catalogue that a run lacks, and what each needs."""
     present = {table.name for table in tables}
     wanted = {grid.name: grid.filled_by for grid in GRIDS} | {"calibration": "`readbench run --suite flagship`"}
     return {name: filled_by for name, filled_by in wanted.items() if name not in present}
 
 
 def method_tables(study: TableStudy) -> list[ReportTable]:
-    """Every metric on each dataset at each level, one table a method, numbered in plan order."""
+    """One table per method in plan order: every metric on each dataset at each level."""
     tables = []
     for number, method in enumerate(study.results.methods, start=1):
         name = f"{number:02d}-{re.sub(r'[^a-z0-9.+-]+', '_', method).strip('_')}"

@@ -1,8 +1,7 @@
-"""A leaderboard that does not overstate: places with their intervals, tie groups, and like compared with like.
+"""Places of methods with confidence intervals and tie groups, ranked among methods that read the same labels.
 
-Methods that read no label, the labels of a query's first hits, and all labels are ranked apart. A place is an interval
-(`readbench.benchmark.metrics.rank_methods`); beside it stands how many datasets it would take to tell a method from the
-first of its kind.
+Intervals are those of `readbench.benchmark.metrics.rank_methods`; the table also shows how many datasets would separate
+a method from the first of its kind.
 """
 
 from __future__ import annotations
@@ -31,31 +30,29 @@ from readbench.benchmark.report._statements import LABEL_USES, LabelUse, MethodS
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.runs import TIMES, open_folder, read_costs
 
-MOST_TIED = 12
-"""Tie groups are named by letters; more are not."""
+MAX_TIED = 12
+"""Number of tie groups that get a letter."""
 
 
 @dataclass(frozen=True, eq=False)
 class MethodPlace:
-    """One method among those that know the same labels.
+    """Place of one method among those that read the same labels.
 
     Args:
         method: canonical text.
-        stated: what it knows and what its settings were chosen on.
-        mean: headline at the first level over datasets.
-        low: best place that cannot be excluded.
-        high: worst place that cannot be excluded.
-        rivals: how many are ranked together, itself included.
+        stated: labels that it reads and datasets that its settings were chosen on.
+        mean: mean headline over datasets at the first level.
+        low: best place in the interval.
+        high: worst place in the interval.
+        rivals: number of methods ranked together, with itself.
         tie: letters of its tie groups.
-        behind: the first of its kind minus it, with the interval over datasets; None for the first, and with few
-            datasets.
-        needed: datasets in all that would show that difference; None where it cannot be said.
-        others: metric -> mean, beside the headline.
-        seconds: wall time of a task: mean over datasets of the median over seeds and levels of all stages, as measured
-            when scores were computed; so what was compiled in the first task does not count.
-        cpu_s: seconds of a processor for one task, from nothing; None where that was not measured.
-        dollars: that language models cost in all its cells; 0 where it asks none.
-        gpu: whether its text asks for one.
+        behind: the first of its kind minus it, interval over datasets; None for the first or with few datasets.
+        needed: number of datasets that would show that difference; None if unknown.
+        others: further metric -> mean.
+        seconds: wall time of a task: mean over datasets of the median over seeds and levels, all stages together.
+        cpu_s: processor seconds of a task from scratch; None if not measured.
+        dollars: cost of language models in all cells.
+        gpu: True if its text asks for a GPU.
     """
 
     method: str
@@ -76,12 +73,7 @@ class MethodPlace:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """All places of a run at its first level.
-
-    Args:
-        rows: by label use, best first.
-        over_datasets: whether intervals speak of other datasets too.
-    """
+    """Places of a run at its first level by label use, best first; `over_datasets` if datasets were resampled."""
 
     rows: tuple[MethodPlace, ...]
     over_datasets: bool
@@ -89,7 +81,7 @@ class Places:
 
 @lru_cache(maxsize=4)
 def place_methods(results: Results) -> Places:
-    """Rank the methods that have every cell among those that know the same labels."""
+    """Rank the methods with every cell among those that read the same labels."""
     complete = [results.methods[m] for m in results.complete()]
     rows: list[MethodPlace] = []
     over = False
@@ -125,7 +117,7 @@ def _places(results: Results, methods: Sequence[str], ranked: RankedMethods) -> 
             MethodPlace(
                 method=methods[i],
                 stated=state_method(methods[i]),
-                mean=float(dataset_scores(results, results.levels[0])[:, columns[i]].mean()),
+                mean=float(results.orient(own).mean()),
                 low=int(ranked.low[i]),
                 high=int(ranked.high[i]),
                 rivals=len(methods),
@@ -149,17 +141,12 @@ def _seconds(results: Results, method: int) -> float:
 
 
 def _letters(groups: Sequence[int]) -> str:
-    named = "".join(chr(ord("a") + number) for number in groups if number < MOST_TIED)
+    named = "".join(chr(ord("a") + number) for number in groups if number < MAX_TIED)
     return named if len(named) == len(groups) else f"{named}…"
 
 
 def places_table(results: Results, uses: Sequence[LabelUse] = LABEL_USES) -> ReportTable | None:
-    """One row a method, like beside like; None where fewer than two have every cell.
-
-    Args:
-        results: of a run.
-        uses: kinds to show.
-    """
+    """Table with one row per method, grouped by label use; None with fewer than two complete methods."""
     found = place_methods(results)
     rows = [row for row in found.rows if row.stated.labels in uses]
     if len(rows) < 2:
@@ -184,7 +171,8 @@ def places_table(results: Results, uses: Sequence[LabelUse] = LABEL_USES) -> Rep
         chosen = row.stated.chosen_on
         cells.append([*line, f"{len(chosen)} ({sets[chosen]})" if chosen else "none"])
     task = next((cost.task for cost in read_costs(results.folder).values()), "")
-    caption = _caption(results, found, needs=needs) + _tell_columns(header, task)
+    caption = _caption(results, found, needs=needs)
+    caption += "".join(f"; {name}: {words.format(task=task)}" for name, words in COLUMNS.items() if name in header)
     shown = {row.stated.chosen_on for row in rows}
     told = [f"({letter}) {_tell_set(names, results)}" for names, letter in sets.items() if names in shown]
     caption += (f": {'; '.join(told)}" if told else "") + under(results)
@@ -192,17 +180,16 @@ def places_table(results: Results, uses: Sequence[LabelUse] = LABEL_USES) -> Rep
 
 
 def _letter_sets(rows: Sequence[MethodPlace]) -> dict[tuple[str, ...], str]:
-    """A letter for each set of datasets that settings were chosen on."""
+    """Letter of each set of datasets that settings were chosen on."""
     found = dict.fromkeys(row.stated.chosen_on for row in rows if row.stated.chosen_on)
     return {names: chr(ord("A") + number) for number, names in enumerate(found)}
 
 
 def _tell_set(names: Sequence[str], results: Results) -> str:
-    """Datasets by their names, or by those that are not among them where these are fewer."""
+    """Names of datasets, or of the missing ones if these are fewer."""
     others = [name for name in results.datasets if name not in names]
-    whole = len(names) + len(others) == len(results.datasets)
-    if whole and len(others) < len(names):
-        return "all" if not others else f"all but {', '.join(others)}"
+    if len(names) + len(others) == len(results.datasets) and len(others) < len(names):
+        return f"all but {', '.join(others)}" if others else "all"
     return ", ".join(names)
 
 
@@ -215,25 +202,21 @@ COLUMNS = {
     "Dollars": "of language models, all cells together",
     CHOSEN: "how many datasets were in sight when settings were chosen",
 }
-"""What columns are, told where a table has them."""
-
-
-def _tell_columns(header: Sequence[str], task: str) -> str:
-    return "".join(f"; {name}: {words.format(task=task)}" for name, words in COLUMNS.items() if name in header)
+"""Explanations of columns in the caption."""
 
 
 def tell_seconds(seconds: float | None) -> str:
-    """Three digits."""
+    """Seconds with three digits; a dash for None."""
     return "-" if seconds is None else f"{seconds:.3g}"
 
 
 def tell_place(row: MethodPlace) -> str:
-    """A place, or the first and the last that cannot be excluded."""
+    """A place, or the ends of its interval."""
     return str(row.low) if row.low == row.high else f"{row.low} to {row.high}"
 
 
 def tell_needed(row: MethodPlace, datasets: int) -> str:
-    """How many more datasets would tell a method from the first of its kind."""
+    """Number of further datasets that would separate a method from the first of its kind."""
     if row.behind is None:
         return "-"
     if row.needed is None:
@@ -243,17 +226,16 @@ def tell_needed(row: MethodPlace, datasets: int) -> str:
 
 def _caption(results: Results, found: Places, *, needs: bool) -> str:
     what = "datasets and split groups" if found.over_datasets else "split groups of these datasets"
-    words = (
+    return (
         f"{results.headline} at ρ={results.levels[0]}% over {describe(results)}, like beside like. Place: 95 % interval"
         f" of the rank among methods that read the same labels, by a paired bootstrap over {what}; Tie: whoever is not"
         " surely behind the first of a letter has it"
+        + ("; Datasets needed: to show the difference to the first with a chance of 80 %" if needs else "")
     )
-    words += "; Datasets needed: to show the difference to the first with a chance of 80 %" if needs else ""
-    return words
 
 
 def tell_untested(results: Results) -> list[str]:
-    """Why there is no p-value, where there could be none below .05."""
+    """Why p-values are omitted, if none below .05 is possible."""
     methods, datasets = len(results.complete()), len(results.datasets)
     pairs = methods * (methods - 1) // 2
     if methods < 2 or datasets < MIN_DATASETS or (least := smallest_adjusted_p(datasets, pairs)) <= ALPHA:

@@ -1,8 +1,7 @@
-"""The results of a run, read back from its folder alone, and the leaderboard that they give.
+"""The results of a run, read from its folder, and the leaderboard.
 
 `Results` holds the scores as arrays. `leaderboard` gives mean and spread, mean ranks and significance.
-`read_stated_probabilities` tells what methods stated of each query: how certain they were of a fault type, and whether
-it was right.
+`read_stated_probabilities` reads the stated certainty of each query and whether it was right.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from readbench.benchmark.runs import (
     Plan,
     RunFolder,
     StatedProbabilities,
+    cell_of,
     is_planned,
     metric_columns,
     open_folder,
@@ -64,12 +64,7 @@ class MetricFacts:
 
     @classmethod
     def of(cls, name: str, kept: Mapping[str, dict[str, Any]]) -> Self:
-        """From what `run.json` keeps, or from the metric that is installed; of neither, little is known.
-
-        Args:
-            name: of the column.
-            kept: facts by name.
-        """
+        """Facts about the metric of a column: from `kept` of `run.json`, the registry, or else its name."""
         if name in kept:
             return cls(name, **kept[name])
         if name in METRICS:
@@ -79,32 +74,30 @@ class MetricFacts:
         return cls(name, name, family, cutoff, cutoff or 1, per_query=False, larger_is_better=True, origin="")
 
     def orient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values signed such that larger is better, as every test and order takes them."""
+        """Values with the sign that makes larger better."""
         return values if self.larger_is_better else -values
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Scores of a run as one array, and the facts from `run.json`.
+    """Scores of a run as arrays, and the facts of `run.json`.
 
     Args:
-        folder: where they were read from.
-        datasets: names, in plan order.
+        folder: the run folder.
+        datasets: names in plan order.
         seeds: split seeds.
         levels: pollution levels in percent.
-        labels: label budgets, from the first to the last of the plan.
+        labels: label budgets in plan order.
         methods: canonical texts.
-        values: metric or time -> (dataset, seed, level, budget, method), NaN where a cell failed or is missing. A
-            method that reads no label has the same value under every budget. A split seed that holds out the same as an
-            earlier one counts once: it has the mean of the others of its dataset, so that every mean over seeds is one
-            over splits that differ.
+        values: metric or time -> (dataset, seed, level, budget, method), NaN if a cell failed or is missing. A method
+            that reads no label has the same value under every budget. A split seed whose split equals an earlier one
+            has the mean of the dataset's other seeds, so that a mean over seeds counts each split once.
         failures: (cell name, reason) of failed cells.
         manifest: content of `run.json`.
-        metrics: those of the run, in the order of columns.
-        headline: the per-query metric that methods are ordered and compared by.
-        plan: of the run, without the seeds that hold out the same as an earlier one.
-        unanswered: method -> largest share of questions to a language model without a readable answer, over its
-            finished cells.
+        metrics: metrics of the run in column order.
+        headline: per-query metric that orders and compares methods.
+        plan: plan of the run without repeated splits.
+        unanswered: method -> largest share of unanswered questions to a language model in any finished cell.
     """
 
     folder: Path
@@ -126,11 +119,8 @@ class Results:
         return f"Results({str(self.folder)!r}: {axes}; {len(self.failures)} failed cells, by {self.headline})"
 
     def title(self, method: str) -> str:
-        """Name of a method in tables, with a mark where a language model left questions unanswered.
-
-        A composed method with further parameters goes by its name and them.
-        """
-        # Which method has a name of its own may have changed since the rows were computed; the text has not.
+        """Name of a method in tables, marked if a language model left questions unanswered."""
+        # Names of composed methods may have changed since the rows were computed; texts have not.
         named = composed_title(method) or _varied_title(method) or str(self.manifest["methods"][method]["title"])
         return named + mark_unanswered(self.unanswered.get(method, 0.0))
 
@@ -144,7 +134,7 @@ class Results:
         return {dataset: read_origin(self.manifest, dataset) for dataset in self.datasets}
 
     def files(self, dataset: str) -> str:
-        """How much of a source's official files were there (`complete`, `partial` ...); empty in older runs."""
+        """State of a source's official files (`complete`, `partial` ...); empty in older runs."""
         return str(self.manifest["datasets"][dataset].get("files", ""))
 
     def domain(self, dataset: str) -> str:
@@ -167,17 +157,17 @@ class Results:
         return values
 
     def complete(self) -> NDArray[np.intp]:
-        """Indices of the methods with a value in every cell: those that can be ranked against each other."""
+        """Indices of the methods with a value in every cell, which can be ranked."""
         return np.flatnonzero(~np.isnan(self.values[self.headline]).any(axis=(0, 1, 2, 3)))
 
     def held(self, method: int, rho: int | None = None) -> list[int]:
-        """Indices of the datasets on which a method has every cell of the headline, or every one at a level."""
+        """Indices of the datasets on which a method has every cell, at one level or at all."""
         values = self.values[self.headline][..., method]
         wanted = values if rho is None else values[:, :, [self.levels.index(rho)]]
         return np.flatnonzero(~np.isnan(wanted).any(axis=(1, 2, 3))).tolist()
 
     def missing(self) -> dict[str, int]:
-        """Method -> cells that are planned and neither computed nor failed; those without any are left out."""
+        """Method -> number of planned cells neither computed nor failed; without zeros."""
         failed = {name for name, _ in self.failures}
         found: dict[str, int] = {}
         for place in np.argwhere(np.isnan(self.values[self.headline])):
@@ -199,13 +189,9 @@ class Results:
         return self.summarise(self.at(metric, rho)[:, :, method], datasets)
 
     def summarise(self, values: NDArray[np.float64], datasets: Sequence[int] | None = None) -> Figure:
-        """Mean of (datasets, seeds) values, and the spread over seeds of the mean over datasets; NaN without any.
+        """Mean of `values` (datasets, seeds) over `datasets`, by default all, and its deviation over seeds.
 
-        The spread is that over the seeds which hold out something of their own on each dataset.
-
-        Args:
-            values: of all datasets.
-            datasets: indices of those that count; by default all.
+        The deviation is over the seeds whose splits differ on every dataset. Both are NaN without datasets.
         """
         datasets = range(len(self.datasets)) if datasets is None else datasets
         if not len(datasets):
@@ -218,7 +204,7 @@ class Results:
 
     @property
     def told_seeds(self) -> str:
-        """How many split seeds there are, and of which datasets fewer differ."""
+        """Number of split seeds in words, with the datasets on which fewer differ."""
         count = len(self.seeds)
         fewer = {d: len(self.plan.seeds_of(d)) for d in self.datasets if len(self.plan.seeds_of(d)) < count}
         part = ", ".join(f"{number} of {dataset}" for dataset, number in fewer.items())
@@ -236,12 +222,7 @@ AXES = {"datasets": "dataset", "seeds": "seed", "levels": "rho", "labels": "labe
 
 
 def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
-    """Read `scores.csv` and `run.json` of a run folder.
-
-    Args:
-        folder: of a run.
-        metric: the headline: a per-query metric of the run, in any case.
-    """
+    """Read `scores.csv` and `run.json` of a run folder; `metric` is the headline, in any case."""
     folder = Path(folder)
     try:
         manifest = _read_facts(open_folder(folder))
@@ -260,8 +241,7 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
         if int(row["seed"]) not in plan.seeds_of(row["dataset"]):
             continue
         if row["status"] != DONE:
-            cell = Cell(row["dataset"], int(row["seed"]), int(row["rho"]), row["method"], row["labels"])
-            failures.append((str(cell), row["status"]))
+            failures.append((str(cell_of(row)), row["status"]))
             continue
         place = _place(row, axes, manifest["methods"][row["method"]]["labels"])
         for name, array in values.items():
@@ -287,7 +267,7 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
 
 
 def _take_once(folder: RunFolder, manifest: dict[str, Any]) -> Plan:
-    """The plan of a run; rows of earlier versions do not say which of its splits are the same, their labels do."""
+    """The plan without repeated splits; for runs of earlier versions these are found from the labels."""
     plan = plan_of(manifest)
     if "copies" in manifest["plan"] or len(plan.seeds) < 2:
         return plan
@@ -296,7 +276,7 @@ def _take_once(folder: RunFolder, manifest: dict[str, Any]) -> Plan:
 
 
 def choose_headline(name: str, metrics: Mapping[str, MetricFacts]) -> str:
-    """The name of a per-query metric among these, as it is spelled there."""
+    """The per-query metric of a name, in the spelling of `metrics`."""
     found = choose_metric(name, metrics)
     if not metrics[found].per_query:
         known = ", ".join(own for own, metric in metrics.items() if metric.per_query)
@@ -305,7 +285,7 @@ def choose_headline(name: str, metrics: Mapping[str, MetricFacts]) -> str:
 
 
 def choose_metric(name: str, metrics: Iterable[str]) -> str:
-    """The name of a metric among these, as it is spelled there."""
+    """The metric of a name, in the spelling of `metrics`."""
     spelled = {own.lower(): own for own in metrics}
     if name.lower() not in spelled:
         raise UnknownNameError("metric", name, spelled.values())
@@ -313,7 +293,7 @@ def choose_metric(name: str, metrics: Iterable[str]) -> str:
 
 
 def metrics_beside(metrics: Mapping[str, MetricFacts], headline: str) -> list[MetricFacts]:
-    """One metric of each family but the headline's: at the cutoff of the headline, or else at the largest."""
+    """One metric of each other family: at the headline's cutoff, else at the largest."""
     wanted, families = metrics[headline].cutoff, dict[str, list[MetricFacts]]()
     for metric in metrics.values():
         families.setdefault(metric.family, []).append(metric)
@@ -322,7 +302,7 @@ def metrics_beside(metrics: Mapping[str, MetricFacts], headline: str) -> list[Me
 
 
 def _read_facts(folder: RunFolder) -> dict[str, Any]:
-    """What `run.json` says; a KeyError where it lacks something that a report reads."""
+    """Content of `run.json`; KeyError if a report needs an entry that it lacks."""
     manifest = folder.read_manifest()
     if missing := [name for name in FACTS if name not in manifest]:
         raise KeyError(", ".join(missing))
@@ -330,7 +310,7 @@ def _read_facts(folder: RunFolder) -> dict[str, Any]:
 
 
 def _place(row: dict[str, str], axes: dict[str, tuple[str, ...]], budgets: list[str]) -> tuple[int | slice, ...]:
-    """Where the value of a row belongs: everywhere along the budgets for a method that ran once for all of them."""
+    """Index of the value of a row; all budgets for a method that ran once."""
     return tuple(
         slice(None) if column == "labels" and budgets == [str(ALL)] else axis.index(row[column])
         for column, axis in axes.items()
@@ -352,11 +332,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """One method: the headline at each level, other metrics by title and the mean rank at the first level.
+    """One method under the last label budget: headline by level, other metrics and mean rank at the first level.
 
-    All are those under the last label budget of the run. `real` is the headline over the real datasets alone; empty
-    where the run has only one kind. `datasets` is the number of datasets on which the method has every cell: means are
-    over these, and a method that lacks some has no rank.
+    `real` is the headline over the real datasets, empty if all or none are real. `datasets` counts the datasets on
+    which the method has every cell; means are over these, and only methods with all datasets have a rank.
     """
 
     method: str
@@ -380,7 +359,7 @@ class Significance:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows from best to worst, and the tests where there are enough datasets."""
+    """Rows from best to worst, and the tests if there are enough datasets."""
 
     rows: list[LeaderboardRow]
     significance: list[Significance]
@@ -419,13 +398,8 @@ def leaderboard(results: Results) -> Leaderboard:
 
 
 def worst_last(oriented: NDArray[np.float64]) -> float:
-    """Key that sorts the best of oriented values first, and what has none last."""
+    """Sort key: best oriented values first, NaN last."""
     return float(np.nan_to_num(-oriented, nan=np.inf))
-
-
-def figure(results: Results, metric: str, rho: int, method: int) -> Figure:
-    """Mean over datasets and seeds of one metric, spread over seeds of the mean over datasets."""
-    return results.summarise(results.at(metric, rho)[:, :, method])
 
 
 def dataset_scores(results: Results, rho: int) -> NDArray[np.float64]:
@@ -454,9 +428,9 @@ def _significance(results: Results) -> list[Significance]:
 
 
 def read_stated_probabilities(results: Results) -> dict[tuple[str, int, str], StatedProbabilities]:
-    """What was stated, by method, level and dataset, in plan order; queries of all split seeds together.
+    """Stated probabilities by method, level and dataset under the last label budget, all split seeds together.
 
-    Label budgets are the last of the plan. Empty where no method of the run has an opinion, or the run is an old one.
+    Empty if no method of the run states any, or for old runs.
     """
     table = open_folder(results.folder).read_opinions()
     if table is None:
@@ -472,7 +446,7 @@ def read_stated_probabilities(results: Results) -> dict[tuple[str, int, str], St
 
 
 def by_method(stated: dict[tuple[str, int, str], StatedProbabilities], rho: int) -> dict[str, StatedProbabilities]:
-    """What each method stated at one level, all datasets together."""
+    """Stated probabilities of each method at one level, all datasets together."""
     parts: dict[str, list[StatedProbabilities]] = {}
     for (method, level, _), own in stated.items():
         if level == rho:
@@ -481,14 +455,14 @@ def by_method(stated: dict[tuple[str, int, str], StatedProbabilities], rho: int)
 
 
 def _varied_title(method: str) -> str:
-    """Name of a variant of a composed method; empty where it is none."""
+    """Name of a variant of a composed method; empty for other methods."""
     further = {name: _further_parameters(method, text) for name, text in COMPOSED.items()}
     changed = [(len(more), f"{name.capitalize()}({','.join(more)})") for name, more in further.items() if more]
     return min(changed)[1] if changed else ""
 
 
 def _further_parameters(method: str, text: str) -> list[str]:
-    """What a method adds to the parameters of the last stage of another; empty where it is no such variant.
+    """Parameters that a method adds to the last stage of another; empty if it is no such variant.
 
     >>> _further_parameters("a+verdict(drop_normals=false,views=pooled)", "a+verdict(views=pooled)")
     ['drop_normals=false']
@@ -499,7 +473,7 @@ def _further_parameters(method: str, text: str) -> list[str]:
 
 
 def _last_stage(text: str) -> tuple[str, str, list[str]]:
-    """What is before the last reranker, its name, and its parameters."""
+    """Text before the last reranker, its name, and its parameters."""
     head, _, stage = text.rpartition("+")
     name, _, parameters = stage.partition("(")
     return head, name, parameters.removesuffix(")").split(",") if parameters else []

@@ -1,10 +1,9 @@
-"""What is left of a method on assets that the corpus has not seen: published rows beside those of a split by asset.
+"""Share of a method's score that remains on unseen assets, from published rows under a split by asset.
 
-Rows of tasks that hold out whole assets stand in the folder `assets` of published rows. On each dataset that both have,
-a score is corrected for chance: c = (NDCG - e) / (1 - e), where e is what random lists are expected to reach on that
-task. The retained share of a method is the mean of c over datasets with unseen assets, divided by that with recordings
-held out; its interval draws datasets anew. The queries of the two tasks are not the same ones: the suite `readx` asks
-the same queries on both sides.
+These rows stand in the folder `assets` of published rows. Scores are corrected for chance: c = (NDCG - e) / (1 - e),
+where e is the expectation of random lists on the task. The retained share is the mean of c over datasets with assets
+held out, divided by that with recordings held out; its interval resamples datasets. The two tasks have different
+queries; the study `readx` uses the same on both sides.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from readbench.engine.registry import METRICS
 
 UNSEEN = "assets"
 """Folder of published rows under a split by asset."""
-LEAST_BEYOND_CHANCE = 0.05
-"""Corrected score with recordings held out below which there is nothing to retain."""
+MIN_BEYOND_CHANCE = 0.05
+"""Smallest corrected score with recordings held out for a retained share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +34,9 @@ class RetainedShare:
 
     Args:
         method: canonical text.
-        seen: (D,) corrected scores with recordings held out; NaN on datasets that it lacks in either.
-        unseen: (D,) with assets held out, likewise.
-        share: means of the latter over the former, datasets being drawn; None where there is little to retain.
+        seen: (D,) corrected scores with recordings held out; NaN on datasets missing on either side.
+        unseen: (D,) corrected scores with assets held out.
+        share: mean of `unseen` over mean of `seen`; None if `seen` is near chance.
     """
 
     method: str
@@ -47,30 +46,30 @@ class RetainedShare:
 
     @property
     def held(self) -> NDArray[np.bool_]:
-        """(D,) datasets that it has in both."""
+        """(D,) datasets with both scores."""
         return ~np.isnan(self.seen + self.unseen)
 
     @property
     def means(self) -> tuple[float, float]:
-        """Over these datasets, with recordings and with assets held out."""
+        """Mean corrected scores over these datasets with recordings and with assets held out."""
         return float(self.seen[self.held].mean()), float(self.unseen[self.held].mean())
 
 
 @lru_cache(maxsize=4)
 def read_unseen(results: Results) -> Results | None:
-    """The rows of the same methods under a split by asset; None where there are none."""
+    """Rows of the same methods under a split by asset; None without any."""
     return read_beside(results, UNSEEN)
 
 
 def read_beside(results: Results, name: str) -> Results | None:
-    """Published rows in a folder of published rows; None where there are none."""
+    """Published rows in a folder inside published rows; None without any."""
     folder = results.folder / name
     return read_results(folder, results.headline) if isinstance(open_folder(folder), PublishedFolder) else None
 
 
 @lru_cache(maxsize=4)
 def retained_shares(results: Results) -> dict[str, RetainedShare]:
-    """Method -> what it retains at the first level, over the datasets that it has in both."""
+    """Method -> retained share at the first level over the datasets with both scores."""
     away = read_unseen(results)
     if away is None or METRICS.get(results.headline).chance is None:
         return {}
@@ -84,7 +83,7 @@ def retained_shares(results: Results) -> dict[str, RetainedShare]:
         there = ~np.isnan(own + kept)
         if not there.any():
             continue
-        enough = there.sum() >= MIN_DATASETS and own[there].mean() >= LEAST_BEYOND_CHANCE
+        enough = there.sum() >= MIN_DATASETS and own[there].mean() >= MIN_BEYOND_CHANCE
         pairs = np.stack([kept[there], own[there]], axis=1)
         share = sums_interval(pairs, _divide, clusters=np.flatnonzero(there), seed=0) if enough else None
         lacking = np.where(there, 0.0, np.nan)
@@ -97,7 +96,7 @@ def _divide(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _corrected(results: Results, datasets: list[str]) -> NDArray[np.float64]:
-    """(datasets, methods) scores at the first level, corrected for chance; means over seeds."""
+    """(datasets, methods) scores at the first level, corrected for chance, averaged over seeds."""
     folder, rho = open_folder(results.folder), results.levels[0]
     scores = dataset_scores(results, rho)
     rows = []
@@ -121,7 +120,7 @@ def tell_retained(found: RetainedShare | None) -> str:
 
 
 def retained_table(results: Results) -> ReportTable | None:
-    """One row a method: corrected scores with recordings and with assets held out, and on each dataset the latter."""
+    """Table with one row per method: corrected scores and retained share; by dataset with assets held out."""
     away, shares = read_unseen(results), retained_shares(results)
     if away is None or not shares:
         return None

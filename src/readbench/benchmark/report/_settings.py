@@ -1,15 +1,13 @@
-"""The paper's tables of settings and of labelling, for a run: what each part is set to, and where labels come from.
+"""Tables of settings and of labelling for a run, beside the paper's.
 
-Settings are read from the registry and from the methods of the run; the paper's stand in `paper_settings.csv`. Rules of
-labelling and split units are those of the sources; which annotation labels are read from, here and in the paper, is in
-`labelling.csv`.
+Settings come from the registry and the methods of the run, the paper's from `paper_settings.csv`. Label rules and split
+units come from the sources, the annotations that labels are read from out of `labelling.csv`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from readbench.benchmark.protocol import read_shipped_rows
 from readbench.benchmark.report._methods import canonical, mark_dataset
@@ -24,7 +22,7 @@ NONE = "-"
 
 @dataclass(frozen=True)
 class SettingsPage:
-    """A table of settings: its name, what it is of, where its parts are registered, and a method with one of them."""
+    """A table of settings: name, caption, registries of its parts, and the template of a method with a part."""
 
     name: str
     caption: str
@@ -40,21 +38,21 @@ PAGES = (
 
 
 def settings_tables(results: Results) -> list[ReportTable]:
-    """What the parts of the run and those of the paper are set to, by kind; kinds without any are left out."""
+    """Settings of the parts of the run and of the paper, one table per kind with parts."""
     return [table for page in PAGES if (table := settings_table(page, results))]
 
 
 def settings_table(page: SettingsPage, results: Results) -> ReportTable | None:
-    """One row a part that the run or the paper has; None without any."""
+    """Table with one row per part of the run or the paper; None without any."""
     used = _used(results.methods)
-    paper = _paper_settings()
+    paper = {row["part"]: row["settings"] for row in read_shipped_rows(__name__, "paper_settings.csv")}
     rows = []
     for registry in page.registries:
         for entry in registry:
             if entry.name not in used and entry.name not in paper:
                 continue
-            own = [_tell(entry, stage) for stage in used.get(entry.name, ())]
-            others = "; ".join(dict.fromkeys(text for text in own if text)) or NONE
+            changes = [_tell(entry, stage) for stage in used.get(entry.name, ())]
+            others = "; ".join(dict.fromkeys(text for text in changes if text)) or NONE
             here = "yes" if entry.name in used else "no"
             reads = _tell_reads(page, registry, entry)
             rows.append([entry.title, here, reads, _tell(entry) or "none", others, paper.get(entry.name, NONE)])
@@ -67,7 +65,7 @@ def settings_table(page: SettingsPage, results: Results) -> ReportTable | None:
 
 
 def _used(methods: Iterable[str]) -> dict[str, list[Stage]]:
-    """Name of a part -> as which stages it occurs."""
+    """Name of a part -> its stages in the methods."""
     found: dict[str, list[Stage]] = {}
     for text in methods:
         for stage in _stages(parse(text)) if canonical(text) else ():
@@ -82,7 +80,7 @@ def _stages(spec: MethodSpec) -> Iterator[Stage]:
 
 
 def _tell(entry: Entry, stage: Stage | None = None) -> str:
-    """The defaults of a part, or what a stage sets otherwise."""
+    """Defaults of a part, or the parameters that a stage sets."""
     default = {name: parameter.default for name, parameter in entry.parameters.items()}
     shown = default if stage is None else dict(stage.parameters)
     return ", ".join(f"{name} = {str(value).lower()}" for name, value in shown.items())
@@ -96,35 +94,23 @@ def _tell_reads(page: SettingsPage, registry: Registry, entry: Entry) -> str:
     return ", ".join(filter(None, (labels, "known normals" if stated.normals else ""))) or NONE
 
 
-@lru_cache(maxsize=1)
-def _paper_settings() -> dict[str, str]:
-    return {row["part"]: row["settings"] for row in read_shipped_rows(__name__, "paper_settings.csv")}
-
-
 RULES = {"majority": "window majority", "majority-or-coverage": "majority or coverage", "native": "native label"}
 """Label rules in the paper's words."""
 
 
 def labelling_table(results: Results) -> ReportTable | None:
-    """Where the labels of each dataset come from, and what a split holds out; the paper's below where it has it."""
+    """Table of label sources, label rules and split units by dataset, with the paper's below; None without any."""
     rows: list[list[str]] = []
     rules: list[int] = []
+    labelling = {row["dataset"]: row for row in read_shipped_rows(__name__, "labelling.csv")}
     for dataset in results.datasets:
-        if dataset not in SOURCES or dataset not in _labelling():
+        if dataset not in SOURCES or dataset not in labelling:
             continue
-        info, known = SOURCES.get(dataset).build().info, _labelling()[dataset]
+        info, known = SOURCES.get(dataset).build().info, labelling[dataset]
         unit = info.split_unit + " (native split)" * (info.protocol.native_split and "native" not in info.split_unit)
         rules.append(len(rows))
-        rows.append(
-            [
-                mark_dataset(results, dataset),
-                "here",
-                known["source"],
-                RULES[info.protocol.label_rule],
-                unit,
-                info.asset_unit or NONE,
-            ]
-        )
+        here = [known["source"], RULES[info.protocol.label_rule], unit, info.asset_unit or NONE]
+        rows.append([mark_dataset(results, dataset), "here", *here])
         if known["paper_rule"]:
             rows.append(["", "paper", known["paper_source"], known["paper_rule"], known["paper_unit"], NONE])
     caption = (
@@ -133,8 +119,3 @@ def labelling_table(results: Results) -> ReportTable | None:
     )
     header = ["Dataset", "", "Label source", "Label rule", "Split unit", "Asset"]
     return ReportTable("labelling", caption, header, rows, labels=len(header), rules=tuple(rules[1:])) if rows else None
-
-
-@lru_cache(maxsize=1)
-def _labelling() -> dict[str, dict[str, str]]:
-    return {row["dataset"]: row for row in read_shipped_rows(__name__, "labelling.csv")}

@@ -1,8 +1,8 @@
-"""What the tests allow to be said: every sentence about who is ahead is made here, from a test's outcome.
+"""Outcomes of the tests between the best method and each other one, in words.
 
-The best method is compared with each other one, on the same queries. "Better" is a claim about other data of the same
-kind, so it needs both tests over datasets: Wilcoxon's, corrected by Holm, and an interval over datasets above zero.
-"Ahead on these queries" needs an interval over split groups that leaves out zero. Anything less is no difference shown.
+"Better" claims a difference on other data of the same kind and needs both tests over datasets: Wilcoxon's, corrected by
+Holm, and an interval over datasets above zero. "Ahead on these queries" needs an interval over split groups above zero.
+Anything else is "no difference shown".
 """
 
 from __future__ import annotations
@@ -31,18 +31,16 @@ from readbench.benchmark.runs import open_folder
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Best minus other at the first level, under the last label budget, signed such that more is better.
+    """Best minus other at the first level under the last label budget, signed so that larger is better.
 
     Args:
-        best: the first method of the leaderboard that has every cell.
-        other: the method compared with.
-        over_queries: difference with its interval when queries are drawn anew.
-        over_groups: the same when whole split groups are: wider, because windows of one run resemble each other; None
-            where there is only one.
-        over_datasets: difference of the means over datasets when datasets are drawn anew; None with too few of them.
-        over_real: the same over the real datasets alone; None also where the run has only one kind.
-        p_value: Wilcoxon signed-rank over datasets, Holm-corrected over all pairs; NaN where
-            datasets are so few, and pairs so many, that the test cannot reach .05.
+        best: first complete method of the leaderboard.
+        other: method compared with.
+        over_queries: difference when queries are resampled.
+        over_groups: difference when split groups are resampled; wider, since windows of a run are alike. None with one.
+        over_datasets: difference of means when datasets are resampled; None with too few.
+        over_real: the same over the real datasets; None also if all or none are real.
+        p_value: Wilcoxon signed-rank over datasets, Holm-corrected; NaN if the test cannot reach .05.
     """
 
     best: str
@@ -55,7 +53,7 @@ class PairedComparison:
 
     @property
     def interval(self) -> ConfidenceInterval:
-        """The one to judge by: over groups where there are several."""
+        """The interval that decides: over groups if there are several, else over queries."""
         return self.over_groups or self.over_queries
 
 
@@ -85,10 +83,10 @@ def comparisons(results: Results, board: Leaderboard) -> list[PairedComparison]:
 
 @dataclass(frozen=True, eq=False)
 class QueryValues:
-    """The headline of some methods on all queries at one level, under the last label budget.
+    """The headline of methods on all queries at the first level under the last label budget.
 
     Args:
-        values: (methods, queries), signed such that more is better.
+        values: (methods, queries), signed so that larger is better.
         datasets: (queries,) dataset of each.
         groups: (queries,) split group of each.
     """
@@ -99,20 +97,14 @@ class QueryValues:
 
     @property
     def clusters(self) -> list[str]:
-        """Split groups, told apart between datasets."""
+        """(queries,) split groups, distinct between datasets."""
         return [f"{dataset}/{group}" for dataset, group in zip(self.datasets, self.groups, strict=True)]
 
 
-def read_query_values(results: Results, methods: Sequence[str], rho: int | None = None) -> QueryValues:
-    """Values of methods that have every cell; rows stand in plan order throughout.
-
-    Args:
-        results: of a run.
-        methods: canonical texts.
-        rho: the level; the first by default.
-    """
-    level = results.levels[0] if rho is None else rho
-    table = open_folder(results.folder).read_per_query([("rho", "=", level), ("metric", "=", results.headline)])
+def read_query_values(results: Results, methods: Sequence[str]) -> QueryValues:
+    """Values of methods with every cell, queries in plan order."""
+    filters = [("rho", "=", results.levels[0]), ("metric", "=", results.headline)]
+    table = open_folder(results.folder).read_per_query(filters)
     rows = []
     for method in methods:
         here = pc.equal(table["method"].cast("string"), method)
@@ -128,7 +120,7 @@ def _over_datasets(results: Results, datasets: Sequence[str], best: str, other: 
 
 
 def _wilcoxon(results: Results, methods: list[str]) -> NDArray[np.float64]:
-    """Holm-corrected p-values; NaN where the test cannot reach `ALPHA`, whatever the data say."""
+    """(methods, methods) Holm-corrected p-values; NaN if the test cannot reach `ALPHA` on any data."""
     pairs = len(methods) * (len(methods) - 1) // 2
     if len(results.datasets) < MIN_DATASETS or smallest_adjusted_p(len(results.datasets), pairs) > ALPHA:
         return np.full((len(methods), len(methods)), np.nan)
@@ -141,7 +133,7 @@ Outcome = Literal["better", "ahead on these queries", "no difference shown"]
 
 
 def outcome(compared: PairedComparison) -> Outcome:
-    """What may be said of the first method of a comparison against the other.
+    """Outcome of a comparison for the best method.
 
     >>> near = ConfidenceInterval(0.01, -0.02, 0.04, 1000, 0.95)
     >>> outcome(PairedComparison("dtw-i", "euclidean", near, near, None, None, p_value=0.4))
@@ -184,16 +176,11 @@ def friedman_sentences(board: Leaderboard) -> list[str]:
 
 
 def friedman_sentence(tested: Significance) -> str:
-    """Friedman's test at one level in words, with Nemenyi's critical difference, which counts only after it."""
+    """Friedman's test at one level in words; if significant, with Nemenyi's critical difference."""
     test = tested.test
     differ = test.p_value <= ALPHA
-    verdict = "some methods differ" if differ else "no difference shown"
-    line = (
-        f"ρ={tested.rho}%: Friedman χ² = {test.statistic:.2f}, p = {test.p_value:.2g} over {test.datasets} datasets and"
-        f" {test.methods} methods ({verdict})"
-    )
+    nemenyi = f"; mean ranks more than {tested.critical_difference:.2f} apart differ (Nemenyi)" if differ else ""
     return (
-        f"{line}; mean ranks more than {tested.critical_difference:.2f} apart differ (Nemenyi)."
-        if differ
-        else f"{line}."
+        f"ρ={tested.rho}%: Friedman χ² = {test.statistic:.2f}, p = {test.p_value:.2g} over {test.datasets} datasets and"
+        f" {test.methods} methods ({'some methods differ' if differ else 'no difference shown'}){nemenyi}."
     )

@@ -1,7 +1,7 @@
-"""The public leaderboard over many submissions: which are believed, which are refused and why.
+"""The public leaderboard over many submissions.
 
-`rank_submissions` judges them and notes what must be said beside each. `write_standings` writes the leaderboard as
-tables, markdown, JSON and a page that needs no network.
+`rank_submissions` accepts or refuses each and ranks their methods. `write_standings` writes tables, markdown, JSON and
+a page that needs no network.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from readbench.benchmark.report._checking import OURS, published_bundle
 from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
 from readbench.benchmark.report._results import MetricFacts, Results, choose_metric, metrics_beside, worst_last
 from readbench.benchmark.report._statements import state_method
-from readbench.benchmark.report._table import ReportTable, html_table, tables_page, tell_number
+from readbench.benchmark.report._table import ReportTable, bullets, html_table, tables_page, tell_number
 from readbench.benchmark.runs import DONE, TIMES, UNANSWERED, metric_columns
 from readbench.common.files import write_text
 from readbench.engine.llm import MARKED_ABOVE, mark_unanswered
@@ -42,7 +42,7 @@ from readbench.errors import DataError
 
 @dataclass(frozen=True)
 class Rejected:
-    """A file that is not on the leaderboard."""
+    """A file that was refused, and why."""
 
     file: str
     reason: str
@@ -57,14 +57,14 @@ class StandingsEntry:
         method: canonical text.
         title: name in tables.
         family: colour and grouping.
-        labels: which labels it reads: as its parts tell, else as was declared.
-        means: pollution level -> headline metric, mean over datasets.
-        real: the same over the real datasets alone; empty where the leaderboard has only one kind.
-        datasets: dataset -> headline metric at the first level, mean over split seeds.
+        labels: labels that its parts read, else those declared.
+        means: pollution level -> headline, mean over datasets.
+        real: the same over the real datasets; empty if all or none are real.
+        datasets: dataset -> headline at the first level, mean over split seeds.
         others: name -> further metric at the first level, mean over datasets.
-        partial: it does not have every task of the leaderboard, so it has no place.
-        flags: what must be said beside its numbers.
-        also: other submissions with the same method and the same values.
+        partial: True if it lacks tasks of the leaderboard; it then has no place.
+        flags: remarks.
+        also: other submissions with the same method and values.
     """
 
     submission: str
@@ -83,17 +83,17 @@ class StandingsEntry:
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """Entries with all tasks from best to worst, then the partial ones.
+    """The leaderboard.
 
     Args:
-        entries: in that order.
+        entries: complete ones from best to worst, then the partial ones.
         metric: the headline.
-        others: further metrics: one of each other family, of those installed here.
+        others: one further metric of each other family installed here.
         levels: pollution levels of any submission.
-        datasets: of any submission.
-        origins: where the values of each come from.
-        declared: of each submission that was taken.
-        rejected: the others.
+        datasets: datasets of any submission.
+        origins: where the values of each dataset come from.
+        declared: statements of each accepted submission.
+        rejected: refused files.
     """
 
     entries: tuple[StandingsEntry, ...]
@@ -107,18 +107,15 @@ class Standings:
 
 
 def rank_submissions(
-    files: Sequence[Path],
-    reference: Path | None = None,
-    metric: str = DEFAULT_METRIC,
-    published: Results | None = None,
+    files: Sequence[Path], reference: Path | None = None, metric: str = DEFAULT_METRIC, published: Results | None = None
 ) -> Standings:
-    """Judge all submissions and rank their methods.
+    """Check all submissions and rank their methods.
 
     Args:
         files: submissions.
-        reference: the one whose tasks are the right ones; without it, those that most submissions share.
-        metric: the headline, in any case: one that is installed, so that its values were computed again.
-        published: rows that are the first submission, and whose tasks are the right ones where no reference is named.
+        reference: the submission with the right tasks; by default `published`, else what most submissions share.
+        metric: the headline, in any case; must be installed, since values are recomputed.
+        published: published rows, ranked as the first submission.
     """
     bundles, rejected = _readable(sorted(files))
     ours = {published.folder: published_bundle(published)} if published else {}
@@ -157,7 +154,7 @@ def rank_submissions(
 
 
 def _readable(files: Sequence[Path]) -> tuple[dict[Path, Bundle], list[Rejected]]:
-    """What can be read and is new; the first of two alike, or of one name, stays."""
+    """Readable submissions with new content and a new name, and the refused files."""
     bundles: dict[Path, Bundle] = {}
     rejected: list[Rejected] = []
     contents: dict[str, str] = {}
@@ -165,29 +162,27 @@ def _readable(files: Sequence[Path]) -> tuple[dict[Path, Bundle], list[Rejected]
     for file in files:
         try:
             bundle = read_bundle(file)
+            content = _digest(bundle)
+            if content in contents:
+                raise DataError(f"it holds the same results as {contents[content]}")  # noqa: TRY301
+            if bundle.name in names:
+                raise DataError(f"the name {bundle.name} is taken by {names[bundle.name]}")  # noqa: TRY301
         except DataError as error:
             rejected.append(Rejected(file.name, str(error)))
             continue
-        content = _digest(bundle)
-        if content in contents:
-            rejected.append(Rejected(file.name, f"it holds the same results as {contents[content]}"))
-        elif bundle.name in names:
-            rejected.append(Rejected(file.name, f"the name {bundle.name} is taken by {names[bundle.name]}"))
-        else:
-            bundles[file] = bundle
-            contents[content], names[bundle.name] = file.name, file.name
+        bundles[file], contents[content], names[bundle.name] = bundle, file.name, file.name
     return bundles, rejected
 
 
 def _digest(bundle: Bundle) -> str:
-    """Hash of all results and of the tasks behind them, without times and names, whatever the order of the lists."""
+    """Hash of results and tasks, without times and names, in any order of the lists."""
     rows = [{name: value for name, value in row.items() if name not in TIMES} for row in bundle.rows]
     lists = sorted(map(repr, bundle.lists.to_pylist()))
     return hashlib.sha256(repr((rows, lists, _identities(bundle))).encode()).hexdigest()
 
 
 def _tasks(bundles: dict[Path, Bundle], reference: Path | None) -> dict[Task, Identity]:
-    """What each task is: in the reference, else in most submissions, of several the first."""
+    """Identity of each task: of the reference, else the most frequent one."""
     if reference is not None:
         return _identities(read_bundle(reference))
     votes: dict[Task, Counter[Identity]] = {}
@@ -202,14 +197,10 @@ def _identities(bundle: Bundle) -> dict[Task, Identity]:
 
 
 def _comparable(bundles: dict[Path, Bundle], tasks: dict[Task, Identity]) -> tuple[dict[Path, Bundle], list[Rejected]]:
-    """Submissions on the right tasks, and the others."""
-    taken, rejected = {}, []
-    for file, bundle in bundles.items():
-        if reason := find_other_task(bundle, tasks.get, "the reference"):
-            rejected.append(Rejected(file.name, reason))
-        else:
-            taken[file] = bundle
-    return taken, rejected
+    """Submissions on the right tasks, and the refused files."""
+    reasons = {file: find_other_task(bundle, tasks.get, "the reference") for file, bundle in bundles.items()}
+    rejected = [Rejected(file.name, reason) for file, reason in reasons.items() if reason]
+    return {file: bundle for file, bundle in bundles.items() if not reasons[file]}, rejected
 
 
 def _entry(
@@ -235,7 +226,7 @@ def _entry(
         datasets=by_level[first],
         others={name: _mean(by_metric[name][first].values()) for name in metrics[1:]},
         partial=missing > 0,
-        flags=(*_flags(bundle, method, missing, len(tasks)), *_silences(rows)),
+        flags=tuple(_flags(bundle, method, missing, len(tasks), _unanswered(rows))),
     )
 
 
@@ -245,17 +236,12 @@ def _labels(bundle: Bundle, method: str) -> str:
 
 
 def _unanswered(rows: Sequence[dict[str, str]]) -> float:
-    """The largest share of questions to a language model without a readable answer."""
+    """Largest share of unanswered questions to a language model in any row."""
     return max((float(row.get(UNANSWERED) or 0) for row in rows), default=0.0)
 
 
-def _silences(rows: Sequence[dict[str, str]]) -> Iterable[str]:
-    if (share := _unanswered(rows)) > MARKED_ABOVE:
-        yield f"up to {share:.0%} of the questions to its language model have no answer"
-
-
 def _origin(said: set[DataOrigin]) -> DataOrigin:
-    """Where submissions disagree, or one does not have the dataset, it is what is not real."""
+    """Origin of a dataset; where submissions disagree, the one that is not real."""
     return next((origin for origin in reversed(MARKS) if origin in said), "real")
 
 
@@ -271,12 +257,12 @@ def _by_level(
 
 
 def _mean(values: Iterable[float | None]) -> float:
-    """Mean of what there is; NaN where there is nothing."""
+    """Mean of the known values; NaN without any."""
     known = [value for value in values if value is not None and not np.isnan(value)]
     return float(np.mean(known)) if known else float("nan")
 
 
-def _flags(bundle: Bundle, method: str, missing: int, tasks: int) -> Iterable[str]:
+def _flags(bundle: Bundle, method: str, missing: int, tasks: int, unanswered: float) -> Iterable[str]:
     trained = bundle.manifest.declared.trained_on
     if trained is None:
         yield "training data not declared"
@@ -291,13 +277,12 @@ def _flags(bundle: Bundle, method: str, missing: int, tasks: int) -> Iterable[st
         yield f"partial: {tasks - missing} of {tasks} tasks"
     if bundle.unchecked:
         yield f"not installed here, so not checked and not shown: {', '.join(bundle.unchecked)}"
+    if unanswered > MARKED_ABOVE:
+        yield f"up to {unanswered:.0%} of the questions to its language model have no answer"
 
 
 def _join(entries: Iterable[StandingsEntry]) -> list[StandingsEntry]:
-    """Each method with the same values once; the same method with other values is flagged.
-
-    What was said of one submission alone does not hold for values that another reached without it.
-    """
+    """Join entries of one method with equal values, keeping the flags that both have; flag differing values."""
     found: list[StandingsEntry] = []
     for entry in entries:
         same = [place for place, known in enumerate(found) if known.method == entry.method]
@@ -315,7 +300,7 @@ def _join(entries: Iterable[StandingsEntry]) -> list[StandingsEntry]:
 
 
 def _values(entry: StandingsEntry) -> tuple[str, str]:
-    """What two runs of one method share; as text, in which NaN equals NaN."""
+    """Values that two runs of one method share, as text, so that NaN equals NaN."""
     return repr(entry.means), repr(entry.datasets)
 
 
@@ -326,10 +311,7 @@ NOTES = (
 
 
 def standings_table(board: Standings) -> ReportTable:
-    """One row an entry: the headline at each level, other metrics at the first; partial ones have no place.
-
-    Where some datasets are real and some are not, the means over the real ones alone follow those over all.
-    """
+    """Table with one row per entry: headline by level, over all and over real datasets, and other metrics."""
     others, real = [metric.title for metric in board.others], find_real(board.origins)
     header = ["Place", "Method", "Labels", "Submission", *(f"ρ={rho}%" for rho in board.levels)]
     header += [*(f"real ρ={rho}%" for rho in board.levels if real), *others, "Remarks"]
@@ -348,7 +330,7 @@ def standings_table(board: Standings) -> ReportTable:
 
 
 def by_dataset_table(board: Standings) -> ReportTable:
-    """One row an entry: the headline on each dataset."""
+    """Table with one row per entry: the headline on each dataset."""
     datasets = [name + MARKS[board.origins[name]] for name in board.datasets]
     rows = [
         [place, entry.title, entry.submission, *(tell_number(entry.datasets[name]) for name in board.datasets)]
@@ -359,7 +341,7 @@ def by_dataset_table(board: Standings) -> ReportTable:
 
 
 def rejected_table(board: Standings) -> ReportTable:
-    """Files that were not taken, and why."""
+    """Table of refused files and reasons."""
     rows = [[one.file, one.reason] for one in board.rejected]
     return ReportTable("rejected", "Not taken", ["File", "Reason"], rows, labels=2)
 
@@ -368,10 +350,10 @@ def write_standings(board: Standings, folder: Path) -> list[Path]:
     """Write `index.html`, `leaderboard.md`, `leaderboard.json` and one CSV a table; returns what was written."""
     tables = [standings_table(board), by_dataset_table(board)]
     refused = [rejected_table(board)] if board.rejected else []
-    notes = "\n".join(f"- {note}" for note in _notes(board)) + "\n"
+    parts = [*(table.markdown() for table in tables), *bullets(_notes(board)), *(t.markdown() for t in refused)]
     contents = {
         "index.html": _page(tables, refused, _notes(board)),
-        "leaderboard.md": "\n".join([*(table.markdown() for table in tables), notes, *(t.markdown() for t in refused)]),
+        "leaderboard.md": "\n".join(parts),
         "leaderboard.json": json.dumps(_facts(board), indent=1) + "\n",
     }
     contents |= {f"{table.name}.csv": table.csv() for table in tables}
@@ -389,7 +371,7 @@ def _notes(board: Standings) -> tuple[str, ...]:
 
 
 def _facts(board: Standings) -> dict[str, Any]:
-    """Everything, for programs; JSON knows no NaN."""
+    """The leaderboard as JSON; None for NaN."""
     entries = [asdict(entry) for entry in board.entries]
     for entry in entries:
         for name in ("means", "real", "datasets", "others"):

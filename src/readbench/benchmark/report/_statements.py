@@ -1,8 +1,7 @@
-"""What must be known of a method before its place is read: labels, normals, and the data its settings were chosen on.
+"""Statements on a method: labels and normals that it reads, and datasets that its settings were chosen on.
 
-Which labels a method reads is found from its parts. What code does not tell is stated in `method_statements.csv`:
-whether a part uses windows that are known to be normal, and which datasets of the benchmark were in sight when its
-settings were chosen. A part that is not in the file uses no normals and has the settings of its publication.
+Labels follow from its parts. `method_statements.csv` says which parts use known normals and which datasets were in
+sight when settings were chosen; a part that is not listed uses no normals and the settings of its publication.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from readbench.errors import ReadbenchError
 
 LabelUse = Literal["none", "pool", "all", "unknown"]
 LABEL_USES: tuple[LabelUse, ...] = ("none", "pool", "all", "unknown")
-"""What methods know: no label, those of a query's first hits, those of the whole corpus; like is compared with like."""
+"""Labels that methods read: none, those of a query's first hits, those of the whole corpus."""
 LABEL_WORDS: dict[LabelUse, str] = {
     "none": "no label",
     "pool": "labels of each query's first hits",
@@ -32,14 +31,14 @@ LABEL_WORDS: dict[LabelUse, str] = {
 
 @dataclass(frozen=True)
 class MethodStatement:
-    """What a method knows, and what its settings come from.
+    """Knowledge and settings of a method.
 
     Args:
-        labels: which labels it reads.
-        budget: labels a query where it reads those of a pool; 0 otherwise.
-        normals: whether it uses windows that are known to be normal.
-        chosen_on: datasets that were in sight when its settings were chosen.
-        said: where that is told, one sentence a part.
+        labels: labels that it reads.
+        budget: labels per query if it reads those of a pool; else 0.
+        normals: True if it uses known normals.
+        chosen_on: datasets in sight when its settings were chosen.
+        said: source of the statement, one sentence per part.
     """
 
     labels: LabelUse
@@ -50,12 +49,12 @@ class MethodStatement:
 
     @property
     def label_text(self) -> str:
-        """Label use in a table."""
+        """Label use as text."""
         return f"pool of {self.budget}" if self.labels == "pool" else self.labels
 
     @property
     def knowledge(self) -> str:
-        """The same, and that it knows normals."""
+        """Label use and known normals as text."""
         return self.label_text + ("; normals known" if self.normals else "")
 
 
@@ -84,10 +83,7 @@ def state_method(text: str) -> MethodStatement:
 
 
 def _read_labels(text: str) -> tuple[bool, list[int | None]]:
-    """Whether a leg reads labels, and how many candidates those rerankers see that do.
-
-    A method whose packages are not installed cannot be built; its parts say it all the same.
-    """
+    """Whether a leg reads labels, and the depths of rerankers that do; also if packages are not installed."""
     with suppress(ReadbenchError):
         method = Method(text)
         depths = [part.component.depth for part in method.rerankers if part.component.uses_labels]
@@ -102,7 +98,7 @@ def _read_labels(text: str) -> tuple[bool, list[int | None]]:
 
 
 def _named_parts(text: str) -> Iterator[tuple[str, Stage | None]]:
-    """Names that statements may be about: stages, with their parameters too, and the composed method that it varies."""
+    """Names that statements may have: stages, with and without parameters, and the composed method that it varies."""
     spec = parse(text)
     for leg in spec.legs:
         yield leg.stage.name, leg.stage
@@ -117,7 +113,7 @@ def _named_parts(text: str) -> Iterator[tuple[str, Stage | None]]:
 
 
 def _holds(rule: str, stage: Stage | None) -> bool:
-    """Whether a part with these parameters uses normals; a composed one does as its parts do."""
+    """True when a part with its parameters uses normals; parts of a composed method count themselves."""
     if stage is None:
         return False
     given = {key: str(value).lower() for key, value in stage.parameters}

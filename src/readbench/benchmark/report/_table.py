@@ -1,4 +1,4 @@
-"""One table as plain cells, and as markdown, CSV, HTML or LaTeX; and a page of tables.
+"""The table of all reports, as markdown, CSV, HTML and LaTeX, and a page of tables.
 
 LaTeX (`latex`) has booktabs rules, the best bold, the second best underlined.
 """
@@ -19,22 +19,22 @@ from readbench.common import web
 
 Mark = Literal["best", "second"]
 MARKDOWN = {"best": "**{}**", "second": "<ins>{}</ins>"}
-"""How marked cells look; GitHub underlines what is inserted."""
+"""Markdown of marked cells; GitHub underlines inserted text."""
 
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A caption, a header and rows of text; the first `labels` columns are names, the others numbers.
+    """A table of text cells.
 
     Args:
-        name: of its files.
+        name: name of its files.
         caption: what it shows, over which data.
-        header: title of each column.
-        rows: texts, as many in each as there are columns.
-        labels: how many of the first columns are names.
-        over: what stands over each column where several share a heading; empty without such headings.
+        header: column titles.
+        rows: cells, one per column in each row.
+        labels: number of leading columns that are names; the others are numbers.
+        over: shared heading above each column; empty without shared headings.
         marks: (row, column) -> best or second best.
-        rules: rows that begin a new block.
+        rules: indices of rows that begin a new block.
     """
 
     name: str
@@ -48,7 +48,7 @@ class ReportTable:
 
     @property
     def columns(self) -> list[str]:
-        """Full title of each column, with what stands over it."""
+        """Title of each column with its shared heading."""
         over = self.over or ("",) * len(self.header)
         return [f"{above} {title}".strip() for above, title in zip(over, self.header, strict=True)]
 
@@ -81,13 +81,19 @@ def tell_values(value: object) -> str:
     return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+def bullets(lines: Iterable[str]) -> list[str]:
+    """A markdown list as one text; nothing without lines."""
+    listed = [f"- {line}\n" for line in lines]
+    return ["".join(listed)] if listed else []
+
+
 def _piped(text: str) -> str:
-    """A bar inside a cell does not end it."""
+    """Text with escaped bars, which would end the cell."""
     return text.replace("|", "\\|")
 
 
 def html_table(table: ReportTable) -> str:
-    """A table in a frame of its name; names and remarks stand left, numbers right. Its headings are buttons."""
+    """HTML of a table in a frame with its name as class; headings are buttons."""
     words = {*table.header[: table.labels], "Remarks"}
     kinds = ["name" if title in words else "number" for title in table.header]
     head = "".join(
@@ -105,13 +111,7 @@ def html_table(table: ReportTable) -> str:
 
 
 def tables_page(kind: str, title: str, body: str) -> str:
-    """A page that needs no other file, whose tables (`html_table`) are sorted by a click on a heading.
-
-    Args:
-        kind: one word beside the name of the project.
-        title: text of the window's title.
-        body: HTML of what stands on the page.
-    """
+    """A page of one file with sortable tables (`html_table`): `kind` beside the brand, window title, HTML body."""
     folder = files("readbench.benchmark.report")
     brand = f'<span class="brand">READ-Bench <small>{kind}</small></span>'
     head = f'<header id="top">{brand}<button type="button" id="theme"></button></header>'
@@ -120,7 +120,7 @@ def tables_page(kind: str, title: str, body: str) -> str:
 
 
 WIDE = 10
-"""Columns from which a table is scaled to the width of the text."""
+"""Number of columns from which a table is scaled to the text width."""
 MARKED = {"best": r"\textbf{%s}", "second": r"\underline{%s}"}
 ESCAPED = {
     "\\": r"\textbackslash{}",
@@ -202,7 +202,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _headings(table: ReportTable) -> list[str]:
-    """The headings that several columns share, each with a rule under it."""
+    """Header lines of shared headings, each with a rule below."""
     if not any(table.over):
         return []
     cells, rules, at = [], [], 1

@@ -1,12 +1,12 @@
-"""TREC files: relevance judgements and runs that `trec_eval`, `ir_measures` and the like score to our numbers.
+"""TREC files: relevance judgements and runs, for `trec_eval`, `ir_measures` and similar tools.
 
 ```
 DATASET/seed-S/rho-R/qrels.txt      query 0 item relevance
 DATASET/seed-S/rho-R/METHOD.run     query Q0 item place score method
 ```
 
-Tools order a run by its score and break ties by name, against our rule that ties keep corpus order. The score in the
-file therefore counts the places down; that of the method is in `rankings/`.
+These tools break ties by name, this benchmark by corpus order. The score in the file therefore counts places down; the
+scores of the method are in `rankings/`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from readbench.engine.windows import NORMAL
 
 
 def write_trec(results: Results, folder: Path) -> list[Path]:
-    """Write judgements and runs of all finished cells; returns what was written."""
+    """Write judgements and runs of all finished cells; returns the files."""
     held, files = open_folder(results.folder), dict[Path, None]()
     for cell in plan_of(results.manifest).cells():
         rows = held.read(cell)
@@ -42,7 +42,7 @@ def write_trec(results: Results, folder: Path) -> list[Path]:
 
 
 def qrels_lines(qrels: Qrels, rho: int) -> Iterator[str]:
-    """One line for each relevant pair; a query without any is judged on one item, so that tools count it."""
+    """One line per relevant pair; a query without any has one irrelevant item, so that tools count it."""
     items, labels = qrels.at(rho)
     names = [token(item) for item in items]
     for query, label in zip(qrels.queries, qrels.query_labels, strict=True):
@@ -54,14 +54,14 @@ def qrels_lines(qrels: Qrels, rho: int) -> Iterator[str]:
 
 
 def run_lines(cell: Cell, rows: pa.Table) -> Iterator[str]:
-    """One line for each place of each list."""
+    """One line per place of each list."""
     for query, items in zip(rows["query"].to_pylist(), rows["items"].to_pylist(), strict=True):
         for place, item in enumerate(items, start=1):
             yield f"{token(query)} Q0 {token(item)} {place} {len(items) + 1 - place} {token(cell.method)}"
 
 
 def token(text: str) -> str:
-    """A name as one word: the columns of TREC files are separated by spaces.
+    """A name without white space, which separates the columns of TREC files.
 
     >>> token("run 3@128")
     'run%203@128'

@@ -19,51 +19,35 @@ from readbench.benchmark.report._figures import absent_figures, all_curves, figu
 from readbench.benchmark.report._grid import TableStudy
 from readbench.benchmark.report._overview import overview
 from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
-from readbench.benchmark.report._table import ReportTable, latex
+from readbench.benchmark.report._table import ReportTable, bullets, latex
 from readbench.common.files import write_text
 from readbench.common.plots import save
 
 
 def write_report(study: TableStudy, folder: Path, suffixes: Sequence[str] = ("svg", "png")) -> list[Path]:
-    """Write the files of a report into a folder.
-
-    Args:
-        study: a run, and others that belong into its report.
-        folder: is made where it is not there.
-        suffixes: formats of the figures.
-
-    Returns:
-        What was written, the page to begin with first.
-    """
-    first, beside = overview(study.results), _beside(study)
+    """Write the files of a report into a folder, figures in each format; returns them, the main page first."""
+    first, known = overview(study.results), {curve.name for curve in curves(study.results)}
+    beside = [budget_table(curve) for curve in all_curves(study) if curve.name not in known]
     tables, single = paper_tables(study), method_tables(study)
     drawings = _write_figures(study, folder / "figures", suffixes)
     absent = absent_tables(tables) | absent_figures(path.stem for path in drawings)
     pages = {
         "leaderboard": [
             *_markdown([*first.tables, *beside]),
-            *_listed(first.remarks),
-            *_listed(first.findings),
-            *_shown(drawings),
+            *bullets(first.remarks),
+            *bullets(first.findings),
+            *(f"![{path.stem}](figures/{path.name})\n" for path in drawings if path.suffix == ".svg"),
         ],
-        "tables": [*_markdown(tables), *_absences(absent)],
+        "tables": [
+            *_markdown(tables),
+            *(["**Not in this run**\n"] if absent else []),
+            *bullets(f"`{name}`: {needed}" for name, needed in absent.items()),
+        ],
         "methods": _markdown(single),
     }
     files = [_write(folder / f"{name}.md", "\n".join(parts) + "\n") for name, parts in pages.items()]
     files += _write_tables([*first.tables, *beside, *tables], folder / "tables")
     return files + _write_tables(single, folder / "tables" / "methods") + drawings
-
-
-def _beside(study: TableStudy) -> list[ReportTable]:
-    """The curves of the other runs as tables; those of the run itself are in its overview."""
-    own = {curve.name for curve in curves(study.results)}
-    return [budget_table(curve) for curve in all_curves(study) if curve.name not in own]
-
-
-def _absences(absent: dict[str, str]) -> list[str]:
-    """What a run has nothing for, and what would fill it."""
-    lines = [f"`{name}`: {filled_by}" for name, filled_by in absent.items()]
-    return ["**Not in this run**\n", *_listed(lines)] if lines else []
 
 
 def _write_tables(tables: Iterable[ReportTable], folder: Path) -> list[Path]:
@@ -85,14 +69,6 @@ def _write_figures(study: TableStudy, folder: Path, suffixes: Sequence[str]) -> 
 
 def _markdown(tables: Iterable[ReportTable]) -> list[str]:
     return [table.markdown() for table in tables]
-
-
-def _listed(lines: Sequence[str]) -> list[str]:
-    return ["\n".join(f"- {line}" for line in lines) + "\n"] if lines else []
-
-
-def _shown(drawings: Iterable[Path]) -> list[str]:
-    return [f"![{path.stem}](figures/{path.name})\n" for path in drawings if path.suffix == ".svg"]
 
 
 def _write(path: Path, text: str) -> Path:

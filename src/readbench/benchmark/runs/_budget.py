@@ -1,28 +1,16 @@
-"""How many labels a method is given, and how many of them are wrong.
-
-The label budget: how many labels of the corpus are known, which is an axis of the experiment.
-
-A case archive is seldom labelled throughout. A budget says what of the labels a method may know:
+"""Label budgets: how many labels of the corpus a method may know, and how many of them are wrong.
 
 * `all`: every label.
-* `20`: for each query the labels of the first 20 items of its base ranking, the one before any reranker: what an expert
-  can look at when the case comes in. Pools grow with it to max(pool, 20).
-* `10%`: the labels of that share of the corpus, the same for all queries: what a site has resolved so far. Sites
-  resolve whole cases, so labels are granted group by group, in an order that the split seed and the group's name fix;
-  the last group is cut off where the share is reached. A larger share contains every smaller one.
-* `all~20%`, `20~20%`, `10%~20%`: the same of an archive in which that share of the faults is mislabelled
-  (`readbench.benchmark.runs`).
+* `20`: per query the labels of the first 20 items of its base ranking, before any reranker: what an expert can look at
+  when the case comes in. Pools grow to max(pool, 20).
+* `10%`: the labels of that share of the corpus, the same for all queries: what a site has resolved so far. Labels are
+  granted by split group, in an order fixed by the split seed and the group's name; the last group is cut off at the
+  share. A larger share contains every smaller one.
+* `all~20%`, `20~20%`, `10%~20%`: the same with that share of the faults mislabelled. A fault in a recording is wrong as
+  a whole, in an order fixed by the split seed and names; the last one is cut off at the share. A larger share contains
+  every smaller one, with the same wrong names. Normals keep their label; wrong names are other fault types.
 
-Evaluation always uses the true labels.
-
-Wrong labels: how many cases of the archive carry the name of another fault type.
-
-Labels are given case by case, so a wrong one is wrong for all windows of a fault in a recording. Cases become wrong in
-an order that the split seed and their names fix, until the share of the corpus's faults is reached; the last case is
-cut off there. A larger share contains every smaller one, and the same case gets the same wrong name under both. Normals
-stay normal, and the wrong names are those of other fault types of the corpus.
-
-Only what methods may know is changed: queries and evaluation keep the true labels.
+Queries and evaluation always use the true labels.
 """
 
 from __future__ import annotations
@@ -49,10 +37,7 @@ Labels = NDArray[np.int32]
 
 
 def add_label_noise(task: Task, percent: float) -> Labels:
-    """(N,) labels of the largest corpus, of whose faults so many percent are called something else.
-
-    A corpus of one fault type has no other name to give and keeps its labels.
-    """
+    """(N,) labels of the largest corpus with a share of the faults mislabelled; unchanged with a single fault type."""
     true = task.corpus.labels
     faults = np.flatnonzero(true > NORMAL)
     classes = np.unique(true[faults])
@@ -69,17 +54,17 @@ def add_label_noise(task: Task, percent: float) -> Labels:
 
 
 WRONG = "~"
-"""Stands between what is known of the labels and how many of them are wrong."""
+"""Separator between the known labels and the share of wrong ones."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What of the labels is known; everything where neither limit is set.
+    """Known labels of a corpus; all of them without a limit.
 
     Args:
-        per_query: how many first hits of each query show their labels.
-        percent: share of the corpus that shows its labels; at least one label is granted.
-        wrong: share of the faults whose label names another fault type, in percent.
+        per_query: number of first hits of each query with known labels.
+        percent: share of the corpus with known labels, in percent; at least one label.
+        wrong: share of mislabelled faults, in percent.
 
     >>> str(parse_budget("020")), str(parse_budget("2.50%")), str(parse_budget("100%~5%"))
     ('20', '2.5%', 'all~5%')
@@ -94,21 +79,21 @@ class Budget:
 
     @property
     def extent(self) -> str:
-        """What is known of the labels, right or wrong: `all`, `20`, `10%`."""
+        """The budget without wrong labels: `all`, `20`, `10%`."""
         if self.per_query is not None:
             return str(self.per_query)
         return "all" if self.percent is None else f"{self.percent:g}%"
 
     @property
     def words(self) -> str:
-        """The budget in a sentence: `all labels`, `20 labels a query`, `10% of the labels, 5% of them wrong`."""
+        """The budget in words: `all labels`, `20 labels a query`, `10% of the labels, 5% of them wrong`."""
         error = f", {self.wrong:g}% of them wrong" if self.wrong else ""
         if self.per_query is not None:
             return f"{self.extent} labels a query{error}"
         return ("all labels" if self.percent is None else f"{self.extent} of the labels") + error
 
     def check(self, method: Method) -> None:
-        """Refuse methods whose legs read labels of the whole corpus before there is any ranking to grant them by."""
+        """Raise `UsageError` for a budget per query and a method whose legs read labels of the whole corpus."""
         if self.per_query is not None and method.legs_use_labels:
             readers = " and ".join(str(leg.spec) for leg in method.legs if leg.uses_labels)
             raise UsageError(
@@ -117,7 +102,7 @@ class Budget:
             )
 
     def widened(self, spec: MethodSpec) -> MethodSpec:
-        """The method with pools large enough for the labels of a query; rerankers without a `pool` stay as they are."""
+        """The method with pools of at least the labels per query; rerankers without a `pool` are unchanged."""
         return replace(spec, rerankers=tuple(self._widened(stage) for stage in spec.rerankers))
 
     def _widened(self, stage: Stage) -> Stage:
@@ -130,11 +115,10 @@ class Budget:
         return replace(stage, parameters=tuple((name, given[name]) for name in declared if name in given))
 
     def shown(self, task: Task) -> Task:
-        """The task as a method may see it: of the corpus nothing but windows and the labels that all queries may know.
+        """The task as a method may see it: windows of the corpus with the labels that all queries may know.
 
-        Names and spans of the items go with the labels, since they may tell the same. Which windows are of one
-        recording stays known, by numbers that tell nothing else. That the normals beside the corpus are normal is no
-        secret.
+        Names and spans of items are removed with the labels, since they may reveal them; groups and assets become
+        numbers. The normals beside the corpus stay known as normal.
         """
         if self == ALL:
             return task
@@ -143,14 +127,14 @@ class Budget:
         return replace(task, corpus=_labelled(task.corpus, labels), normals=_labelled(task.normals, normals))
 
     def archive(self, task: Task) -> Labels:
-        """(N,) labels of the largest corpus as the archive has them: wrong ones where some are wrong."""
+        """(N,) labels of the largest corpus with the wrong ones of the budget."""
         return add_label_noise(task, self.wrong) if self.wrong else task.corpus.labels
 
     def _granted(self, task: Task) -> NDArray[np.bool_]:
         """(N,) items of the largest corpus whose labels all queries may know.
 
-        The share is taken of the smallest corpus and of what each level adds, so that it holds at every level and the
-        label of an item is known at all levels or at none.
+        The share is taken of the smallest corpus and of each level's additions, so that it holds at every level and an
+        item has the same state at all of them.
         """
         granted, seen = np.zeros(len(task.corpus), bool), np.zeros(len(task.corpus), bool)
         if self.percent is None:
@@ -164,7 +148,7 @@ class Budget:
         return granted
 
     def known(self, shown: Labels, archive: Labels, scores: Scores) -> Labels:
-        """(N,) labels that all queries may know, or (Q, N) where each may know its own; -1 elsewhere.
+        """(N,) labels known to all queries, or (Q, N) with a budget per query; -1 for unknown.
 
         Args:
             shown: (N,) labels that all queries may know.
@@ -183,22 +167,19 @@ ALL = Budget()
 
 
 def _labelled(windows: WindowSet, labels: Labels) -> WindowSet:
-    """The windows with these labels, numbered recordings and assets, and nothing else."""
+    """The windows with labels, numbered groups and numbered assets only."""
     groups, assets = (strings(_numbered(names.tolist()), len(windows)) for names in (windows.groups, windows.assets))
     return replace(conceal(windows), labels=labels, classes=windows.classes, groups=groups, assets=assets)
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Numbers by appearance, since the order of names may tell the fault; "" stays as it is."""
+    """Names as numbers by appearance, since their order may reveal the fault; "" is unchanged."""
     numbers: dict[str, str] = {}
     return [numbers.setdefault(name, str(len(numbers))) if name else "" for name in names]
 
 
 def parse_budget(text: str) -> Budget:
-    """Read `all`, labels per query (`20`) or a share of the corpus (`10%`), and the share of wrong ones behind `~`.
-
-    A share of 100 % is `all`, one of 0 % behind `~` is none.
-    """
+    """Parse `all`, labels per query (`20`) or a share of the corpus (`10%`), with `~` and the share of wrong labels."""
     text = text.strip().lower()
     extent, _, wrong = text.partition(WRONG)
     error = _percent(wrong) if wrong else 0.0
@@ -216,7 +197,7 @@ def parse_budget(text: str) -> Budget:
 
 
 def _percent(text: str) -> float | None:
-    """A percentage from 0 to 100; None where the text is none."""
+    """A percentage from 0 to 100; None for any other text."""
     percent = float(text[:-1]) if re.fullmatch(r"\d+(\.\d+)?%", text) else -1.0
     return percent if 0 <= percent <= 100 else None
 

@@ -1,4 +1,4 @@
-"""One cell, from a task and a method to a result: scores (remembered on disk), ranking, metrics."""
+"""Computation of one cell: scores (cached on disk), ranking and metrics of a method on a task."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ RANKING_DEPTH = 100
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a finished cell leaves behind; `failure` is empty when it succeeded.
+    """Result of a cell; `failure` is empty if it succeeded.
 
     Args:
-        cell: which one.
-        fingerprint: of task, method, level, label budget, weights and code.
-        seconds: wall time per stage, as measured when the scores were computed.
+        cell: the cell.
+        fingerprint: hash of task, method, level, label budget, weights and code.
+        seconds: wall time per stage when the scores were computed.
         queries: ids of the Q queries.
-        groups: their split groups, for cluster bootstraps.
+        groups: split groups of the queries.
         per_query: metrics.
         ranking: (Q, D) ids of the best items.
-        scores: (Q, D) their scores.
-        usage: what it took beside time, by name: calls, tokens, dollars and failures of language models.
-        opinions: on the fault type of each query, and the truth; None where the method has none.
-        failure: why it failed.
+        scores: (Q, D) scores of these items.
+        usage: calls, tokens, dollars and failures of language models, by name.
+        opinions: stated fault types of the queries, and the truth; None if the method states none.
+        failure: reason of a failure.
     """
 
     cell: Cell
@@ -67,13 +67,13 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """A task, and where what was computed on it is kept.
+    """A task and the cache of results on it.
 
     Args:
-        task: with all labels.
-        fingerprint: of the task.
+        task: task with all labels.
+        fingerprint: fingerprint of the task.
         cache: cache root.
-        models: what goes before the profiles of language models.
+        models: settings that replace those of the profiles of language models.
     """
 
     task: Task
@@ -87,19 +87,19 @@ class Setup:
         return cls(task, task.fingerprint(), cache)
 
     def method(self, spec: MethodSpec, progress: Progress = SILENT) -> Method:
-        """A method that keeps its vectors in the cache and knows what the source says of itself."""
+        """A method with cached vectors and the description of the source."""
         method = Method(spec, vectors=VectorFolder(self.cache), progress=progress, models=self.models)
         return method.brief(self.task.info.description)
 
     def fit(self, method: Method, rho: int, budget: Budget = ALL) -> FittedMethod:
-        """A method on the corpus of one level as a budget shows it; its legs' scores are remembered on disk."""
+        """A method fitted on the corpus of one level under a budget; scores of its legs are cached."""
         shown = budget.shown(self.task)
         memo = ScoreCache(self, shown, rho, _budget_key(budget))
         return method.fit(shown.corpus_at(rho), shown.normals, memo=memo)
 
 
 def cell_fingerprint(setup: Setup, method: Method, rho: int, budget: Budget) -> str:
-    """Hash of everything a cell's result depends on."""
+    """Hash of everything that a cell's result depends on."""
     also = (setup.fingerprint, rho, *method.content_keys, _budget_key(budget), plugin_metrics())
     return fingerprint_of(*_cell_roots(), spec=method.spec, also=also)
 
@@ -110,7 +110,7 @@ def provenance_of_cells(spec: MethodSpec) -> Provenance:
 
 
 def _cell_roots() -> tuple[Root, ...]:
-    """What computes a cell, the components of its method aside; metrics are found by name, so they are named here."""
+    """Functions that compute a cell, without components of the method; metrics are looked up by name, so listed."""
     return (rank_level, judge, *(metric.factory for metric in METRICS))
 
 
@@ -119,7 +119,7 @@ def _budget_key(budget: Budget) -> str:
 
 
 def judge(cell: Cell, fingerprint: str, task: Task, ranking: Ranking) -> Outcome:
-    """Evaluate, and keep the top of the lists."""
+    """Evaluate a ranking and keep the top of its lists."""
     corpus = task.corpus_at(cell.rho)
     order = rank(ranking.scores, RANKING_DEPTH)
     return Outcome(
@@ -137,10 +137,7 @@ def judge(cell: Cell, fingerprint: str, task: Task, ranking: Ranking) -> Outcome
 
 
 def rank_level(setup: Setup, method: Method, rho: int, budget: Budget = ALL) -> Ranking:
-    """The queries of a task ranked by a method at one level, under one label budget.
-
-    The method meets the task as the budget shows it, and nothing else of it.
-    """
+    """Ranking of the queries of a task at one level; the method sees the task only as the budget shows it."""
     budget.check(method)
     fitted = setup.fit(method, rho, budget)
     asked = fitted.ask(setup.task.queries)
@@ -150,16 +147,16 @@ def rank_level(setup: Setup, method: Method, rho: int, budget: Budget = ALL) -> 
 
 
 class ScoreCache:
-    """The memo of one task at one level: what legs computed, on disk.
+    """Disk cache of the scores of legs on one task at one level.
 
-    A pairwise leg is scored once, on the largest corpus; every smaller corpus is a subset of its columns. One that
-    depends on the whole corpus is fitted and scored at each level; one that reads labels, under each budget.
+    A pairwise leg is scored once on the largest corpus; smaller corpora are subsets of its columns. A leg that depends
+    on the corpus is scored at each level, one that reads labels under each budget.
 
     Args:
-        setup: the task with all labels, and where scores are kept.
+        setup: the task with all labels, and the cache.
         shown: the task as legs may see it.
-        rho: the level.
-        labels: which labels are shown, as part of a fingerprint; empty for all.
+        rho: pollution level in percent.
+        labels: known labels as part of a fingerprint; empty for all.
     """
 
     def __init__(self, setup: Setup, shown: Task, rho: int, labels: str) -> None:
@@ -169,7 +166,7 @@ class ScoreCache:
         self._labels = labels
 
     def score(self, leg: FittedLeg, queries: WindowSet) -> Scored:
-        """The score matrix of one leg: from the cache, or computed and cached."""
+        """Scores of one leg, cached."""
         built, task = leg.built, self._shown
         level = self._rho if built.corpus_dependent else max(task.levels)
         path = self._path(built, level)
@@ -199,10 +196,7 @@ class ScoreCache:
 
 
 class ItemScores(ScoreCache):
-    """The same where the items of the largest corpus are the queries; rows of the level are taken from there.
-
-    A reranker holds it, so it knows the labels only where a leg reads them.
-    """
+    """Scores between corpus items, for rerankers; labels are known only if a leg reads them."""
 
     def __init__(self, setup: Setup, shown: Task, rho: int, labels: str, *, labelled: bool) -> None:
         corpus = shown.corpus if labelled else conceal(shown.corpus)
@@ -224,7 +218,7 @@ def _represent(task: Task, leg: Leg, content: str, rho: int, cache: Path) -> Vie
 
 
 def _read(path: Path) -> Scored | None:
-    """Scores that were computed before; None where there are none, or where the file is damaged: they come again."""
+    """Cached scores; None without a file, or if it is damaged."""
     try:
         with path.open("rb") as file, np.load(file) as stored:  # numpy leaves a damaged file open
             seconds = dict(zip(STAGES, stored["seconds"].tolist(), strict=True))

@@ -1,8 +1,7 @@
-"""Vectors first: all windows of a run encoded block by block on all workers, before any cell needs them.
+"""Vectors first: all windows of a run are encoded block by block on all workers before any cell needs them.
 
-Methods that share an encoder would otherwise encode the same windows side by side, and one task would keep one worker
-busy. The blocks are those that a run by itself would encode, so the vectors are the same to the bit; cells then read
-them from the cache, and their `encode_s` is 0.
+Otherwise methods with the same encoder would encode the same windows side by side. The blocks are those of a run
+without this step, so the vectors are equal to the bit; cells read them from the cache, and their `encode_s` is 0.
 """
 
 from __future__ import annotations

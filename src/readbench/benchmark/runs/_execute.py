@@ -1,4 +1,4 @@
-"""One job, wherever it runs: its task, its cells, what became of them."""
+"""Execution of one job: its task, its cells and their reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Compute = Callable[[Setup, Method, int, Budget], Ranking]
 
 @dataclass(frozen=True)
 class Setting:
-    """What every job of a run shares."""
+    """Settings that all jobs of a run share."""
 
     folder: Path
     cache: Path
@@ -45,7 +45,7 @@ class Setting:
         cache: Path | None = None,
         models: ModelOptions | None = None,
     ) -> Setting:
-        """That of a run, with paths that hold in any process; the run folder is there from now on."""
+        """Settings of a run with absolute paths; creates the run folder."""
         data, folder = data_root(root), Path(out).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         cached = (cache or cache_root()).absolute()
@@ -55,10 +55,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class CellReport:
-    """What happened to one cell: computed, already there (`reused`), or failed for a reason.
-
-    `task` is the fingerprint of its task, `notes` what the task's build had to say, and `sizes` its composition.
-    """
+    """Result of one cell: computed, `reused` or failed; with fingerprint, notes and sizes of its task."""
 
     cell: Cell
     failure: str = ""
@@ -69,9 +66,9 @@ class CellReport:
 
 
 def run_job(job: Job, progress: Progress, setting: Setting) -> list[CellReport]:
-    """Compute and store the cells of a job that are not there yet.
+    """Compute and store the unfinished cells of a job.
 
-    One linear-algebra thread per job: results then do not depend on how many jobs run beside it.
+    One linear-algebra thread per job, so that results do not depend on the number of parallel jobs.
     """
     if not setting.folder.is_dir():
         raise RunError(
@@ -82,7 +79,7 @@ def run_job(job: Job, progress: Progress, setting: Setting) -> list[CellReport]:
 
 
 def give_up(job: Job, setting: Setting, reason: str) -> list[CellReport]:
-    """Fail the cells of a job that no worker finished; those that are there stay."""
+    """Fail the unfinished cells of a job."""
 
     def refuse(*_: object) -> NoReturn:
         raise RunError(reason)
@@ -104,14 +101,14 @@ def _run_job(job: Job, progress: Progress, setting: Setting, compute: Compute) -
 
 
 class _Fingerprints:
-    """Fingerprints of cells of one method, which is built once for all its levels: asking for them is cheap."""
+    """Fingerprints of the cells of one method, which is built once for all levels."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._methods: dict[str, Method] = {}
 
     def of(self, cell: Cell) -> str:
-        """That of a cell; fails where its method cannot be built."""
+        """Fingerprint of a cell; raises if its method cannot be built."""
         budget = parse_budget(cell.labels)
         if cell.labels not in self._methods:
             self._methods[cell.labels] = self._setup.method(budget.widened(parse(cell.method)))
@@ -147,12 +144,12 @@ def _fail(folder: RunFolder, cell: Cell, fingerprint: str, error: Exception) -> 
 
 @lru_cache(maxsize=2)
 def _sizes(task: Task) -> dict[str, Any]:
-    """The composition of a task; the last ones are remembered."""
+    """Composition of a task, cached."""
     return composition_row(task)
 
 
 @lru_cache(maxsize=2)
 def load_cell_task(dataset: str, seed: int, setting: Setting) -> tuple[Task, str]:
-    """A task and its fingerprint; the last ones stay in memory."""
+    """A task and its fingerprint, cached."""
     task = load_task(dataset, seed, setting.root, setting.cache, setting.composition)
     return task, task.fingerprint()

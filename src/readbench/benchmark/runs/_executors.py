@@ -1,17 +1,4 @@
-"""Where work runs: in this process, in several, or on a Ray cluster; the same results everywhere.
-
-Executors by name.
-
-What an executor is.
-
-One item after the other, in this process.
-
-Results in the order of the items, wherever the work runs.
-
-Several processes of this machine.
-
-A Ray cluster, or Ray on this machine alone.
-"""
+"""Executors of work on many items: in this process, in several, or on a Ray cluster; results are the same."""
 
 from __future__ import annotations
 
@@ -35,15 +22,15 @@ from readbench.errors import RunError, UsageError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Work: TypeAlias = Callable[[Item, Progress], Result]
-"""A function of a module, so that other processes can find it; it is told where to report how far it has come."""
+"""A function of a module, so that other processes can import it."""
 
 TRIES = 3
-"""How often an item is begun before it is given up, where the worker that has it dies each time."""
+"""Number of attempts at an item whose worker dies."""
 
 
 @dataclass(frozen=True)
 class LostItem:
-    """In place of a result: no worker lived long enough to finish the item."""
+    """Result of an item whose workers all died."""
 
     reason: str = (
         f"the worker died {TRIES} times on this job. Out of memory? Run with fewer jobs side by side, or on a larger"
@@ -52,32 +39,26 @@ class LostItem:
 
 
 class Executor(Protocol):
-    """Does the same work on many items.
+    """Runs the same work on many items, which may end in any order.
 
-    Items may end in any order. A worker that dies (killed, out of memory, its machine lost) costs nothing but time:
-    what it was at is begun again elsewhere, `TRIES` times in all. An exception in the work itself is the caller's.
+    An item whose worker dies (killed, out of memory, lost machine) is tried `TRIES` times. Exceptions of the work reach
+    the caller.
     """
 
     @property
     def name(self) -> str:
-        """Its name on the command line."""
+        """Name on the command line."""
         ...
 
     def map(
         self, work: Work[Item, Result], items: Sequence[Item], progress: Progress
     ) -> Iterator[tuple[Item, Result | LostItem]]:
-        """Each item with its result, as it ends.
-
-        Args:
-            work: what to do with one item.
-            items: what can be sent to other processes.
-            progress: told how far the work on an item has come.
-        """
+        """Each item with its result when it ends; items must be picklable, and `progress` is called as they advance."""
         ...
 
 
 class Local:
-    """Does everything itself, in the order given."""
+    """Runs all items in this process, in order."""
 
     name = "local"
 
@@ -90,10 +71,7 @@ class Local:
 
 
 class InOrder:
-    """An executor that is used like `map`.
-
-    Args:
-        executor: where items are worked on; results that come early wait for those before them.
+    """An executor used like `map`: results are in the order of the items.
 
     >>> from readbench.benchmark.runs import Local
     >>> list(InOrder(Local())(abs, [-3, 2]))
@@ -104,7 +82,7 @@ class InOrder:
         self.executor = executor
 
     def __call__(self, work: Callable[[Item], Result], items: Sequence[Item], /) -> Iterator[Result]:
-        """Each result; an item that kills every worker is an error."""
+        """Each result; a lost item is a `RunError`."""
         early: dict[int, Result] = {}
         due = 0
         for (number, item), result in self.executor.map(partial(_work, work), list(enumerate(items)), SILENT):
@@ -121,21 +99,18 @@ def _work(work: Callable[[Item], Result], item: tuple[int, Item], progress: Prog
 
 
 News = int | tuple[str, int, int | None]
-"""From a worker: the number of the item it begins, or how far it has come."""
+"""Message of a worker: number of the item that it begins, or its progress."""
 _worker_news: list[SimpleQueue[News]] = []
-"""In a worker: where its news go."""
+"""In a worker: the queue of its messages."""
 PAUSE_S = 0.02
-"""How long the reader of the news waits when there are none."""
+"""Seconds between two reads of an empty queue."""
 
 
 class Processes:
-    """A pool of processes; each uses its share of the processors.
+    """A pool of processes that share the processors.
 
-    When a worker dies, the pool dies with it. Items that were begun and did not end are then tried alone, one after
-    the other, so that only the one that kills its worker is given up; the others go on in a new pool.
-
-    Args:
-        workers: number of processes.
+    A worker that dies breaks the pool. Items that had begun are then tried alone, so that only the one that kills its
+    worker is given up; the others continue in a new pool.
     """
 
     name = "processes"
@@ -161,10 +136,11 @@ class Processes:
     def _ended(
         self, work: Work[Item, Result], items: Mapping[int, Item], progress: Progress, begun: set[int]
     ) -> Iterator[tuple[int, Result]]:
-        """Numbers and results of the items, until all ended or a worker died; `begun` is filled on the way."""
+        """Numbers and results of the items until all ended or a worker died; adds begun ones to `begun`."""
         context = multiprocessing.get_context("spawn")
         news: SimpleQueue[News] = context.SimpleQueue()
-        prepared: dict[str, Any] = {"initializer": _prepare, "initargs": (self._threads, news)}
+        threads = max(1, (os.cpu_count() or 1) // self.workers)
+        prepared: dict[str, Any] = {"initializer": _prepare, "initargs": (threads, news)}
         with (
             _hear(news, progress, begun),
             ProcessPoolExecutor(min(self.workers, len(items)), mp_context=context, **prepared) as pool,
@@ -177,22 +153,18 @@ class Processes:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    @property
-    def _threads(self) -> int:
-        return max(1, (os.cpu_count() or 1) // self.workers)
-
 
 def _next(waiting: Mapping[int, Item], deaths: Counter[int]) -> Mapping[int, Item]:
-    """The first item that was at work when a worker died, alone; without any, all."""
+    """The first item that was running when a worker died; without any, all."""
     suspect = next((number for number in waiting if deaths[number]), None)
     return waiting if suspect is None else {suspect: waiting[suspect]}
 
 
 @contextmanager
 def _hear(news: SimpleQueue[News], progress: Progress, begun: set[int]) -> Iterator[None]:
-    """Take in what the workers tell, until the block ends.
+    """Read the messages of the workers until the block ends.
 
-    The end is not told through the queue itself: a worker that was killed while it wrote still holds the queue's lock.
+    The end is not sent through the queue, since a worker that was killed while writing still holds its lock.
     """
     ended = Event()
 
@@ -217,32 +189,28 @@ def _hear(news: SimpleQueue[News], progress: Progress, begun: set[int]) -> Itera
 
 
 def _prepare(threads: int, news: SimpleQueue[News]) -> None:
-    """In a worker: share the processors, unless the user said how many threads to use, and know where news go."""
+    """In a worker: set the number of threads unless the user did, and keep the queue."""
     os.environ.setdefault("READBENCH_THREADS", str(threads))
     _worker_news.append(news)
 
 
 def _work_in_process(work: Work[Item, Result], number: int, item: Item) -> Result:
-    """In a worker: say what begins, and do it."""
+    """In a worker: report the item and run it."""
     news = _worker_news[0]
     news.put(number)
     return work(item, lambda *told: news.put(told))
 
 
 VARIABLES = "READBENCH_"
-"""Variables of the caller with this beginning hold on every node."""
+"""Prefix of environment variables that are sent to every node."""
 
 
 class RayCluster:
-    """Work on all nodes of a Ray cluster, one processor an item.
-
-    Ray itself begins an item again when its worker or its whole node is lost. How far items have come is not told
-    across machines.
+    """Runs items on all nodes of a Ray cluster, one processor each; Ray retries lost items. Progress is not reported.
 
     Args:
-        address: of a running cluster (`auto`, `head:6379`); without one the cluster that this
-            process is connected to, else one that lives on this machine as long as the work.
-        gpus: that each item needs; Ray then runs as many items at a time as there are GPUs, each with its own.
+        address: address of a running cluster (`auto`, `head:6379`); by default the connected one, else a local one.
+        gpus: GPUs per item; may be a fraction.
     """
 
     name = "ray"
@@ -252,7 +220,7 @@ class RayCluster:
         self.gpus = gpus
 
     def connected(self) -> AbstractContextManager[None]:
-        """Hold one connection for several calls of `map`, each of which would else make its own."""
+        """Hold one connection for several calls of `map`."""
         return _connected(_ray(), self.address)
 
     def map(
@@ -289,7 +257,7 @@ def _ray() -> Any:  # noqa: ANN401 - an optional package has no types here
 
 @contextmanager
 def _connected(ray: Any, address: str | None) -> Iterator[None]:  # noqa: ANN401
-    """Use the connection that is there, or hold one as long as the block lasts."""
+    """Use the open connection, or hold one during the block."""
     if ray.is_initialized():
         yield
         return
@@ -304,13 +272,13 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:  # noqa: ANN401
 
 
 def _variables() -> dict[str, str]:
-    """Variables of the caller that every node needs; an item has one processor, so one thread unless told otherwise."""
-    own = {name: value for name, value in os.environ.items() if name.startswith(VARIABLES)}
-    return {"READBENCH_THREADS": "1"} | own
+    """Environment variables for every node; an item has one processor, so one thread by default."""
+    given = {name: value for name, value in os.environ.items() if name.startswith(VARIABLES)}
+    return {"READBENCH_THREADS": "1"} | given
 
 
 def _result(ray: Any, reference: Any) -> Any:  # noqa: ANN401
-    """The result behind a reference; errors of the work are raised as they were."""
+    """The result of a reference; raises the errors of the work."""
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
@@ -329,13 +297,13 @@ ExecutorName = Literal["local", "processes", "ray"]
 def executor_of(
     name: ExecutorName | None = None, workers: int = 1, address: str | None = None, gpus: float = 0
 ) -> Executor:
-    """The executor of a name; without one, processes where several are asked for.
+    """The executor of a name; by default processes for several workers, else local.
 
     Args:
         name: `local`, `processes` or `ray`.
         workers: number of processes; Ray uses all processors of its cluster.
-        address: of a running Ray cluster.
-        gpus: that each item on Ray needs; a share of one where several fit on it.
+        address: address of a running Ray cluster.
+        gpus: GPUs per item on Ray; may be a fraction.
 
     >>> executor_of(workers=4).name
     'processes'

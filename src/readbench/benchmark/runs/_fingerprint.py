@@ -1,7 +1,7 @@
-"""What numbers depend on: code, the packages that compute, and the method; one hash for cells, scores and studies.
+"""Fingerprints of numbers: one hash of code, computing packages and method, for cells, scores and studies.
 
-The code is every definition that the computing functions and the method's components lead to
-(`readbench.common.provenance`). Some modules are entered only by some methods: a door says by which.
+The code is all modules that the computing functions and the method's components import
+(`readbench.common.provenance`). A `Door` restricts modules to the methods that enter them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Role = Literal["retriever", "encoder", "transform", "fusion", "reranker"]
 
 @dataclass(frozen=True)
 class UsedPart:
-    """A component of a method: what it is there for, and all its parameters, those at their defaults among them."""
+    """A component of a method: role, registry entry and all parameters with defaults."""
 
     role: Role
     entry: Entry
@@ -74,17 +74,14 @@ DOORS = (
         ("aeon", "torch"),
     ),
     Door(("readbench.engine.retrievers._embedding",), lambda part: part.role == "encoder"),
-    Door(
-        ("readbench.engine.rerankers.*", "readbench.benchmark.runs._opinions"),
-        lambda part: part.role == "reranker",
-    ),
+    Door(("readbench.engine.rerankers.*", "readbench.benchmark.runs._opinions"), lambda part: part.role == "reranker"),
     Door(("readbench.engine.llm.*",), lambda part: AsksModel in part.entry.abilities),
 )
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """What computed a number: code, and packages with their versions."""
+    """Code and package versions that computed a number."""
 
     code: Code
     packages: Mapping[str, str]

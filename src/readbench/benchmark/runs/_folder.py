@@ -16,14 +16,11 @@ tasks/DATASET/seed-S.parquet   ids and labels of queries and corpus: what metric
 run.json            plan, versions, fingerprints, machine, wall time, facts about the metrics
 ```
 
-Which metrics a run has is said by its cells: those of plug-ins come after those of the benchmark, and stay where the
-plug-in is not installed any more. A cell without a metric that others have leaves its column empty.
+The cells determine the metrics of a run; those of plug-ins come last and stay when the plug-in is removed. A cell
+without a metric has an empty column.
 
-Everything but the time columns of `scores.csv` and `run.json` is a function of plan, data and code: the same bytes,
-whatever was interrupted and whoever computed which cell. A long table names the cells that it was made of, and is not
-written again while they stay the same.
-
-Nobody but `RunFolder` knows where things are in it.
+Everything but the time columns of `scores.csv` and `run.json` follows from plan, data and code to the byte. A long
+table names its cells and is not written again while they are unchanged.
 """
 
 from __future__ import annotations
@@ -69,16 +66,9 @@ from readbench.engine.registry import METRICS
 from readbench.errors import RunError
 
 FORMAT = 1
-"""Raised whenever the same cells make other tables."""
-SCORES, MANIFEST, PER_QUERY, OPINIONS, GALLERY, USAGE = (
-    "scores.csv",
-    "run.json",
-    "per_query.parquet",
-    "opinions.parquet",
-    "gallery.parquet",
-    "usage.csv",
-)
-TRANSCRIPTS = "llm"
+"""Version of the tables; raise it when the same cells give other tables."""
+SCORES, MANIFEST, USAGE, TRANSCRIPTS = "scores.csv", "run.json", "usage.csv", "llm"
+PER_QUERY, OPINIONS, GALLERY = "per_query.parquet", "opinions.parquet", "gallery.parquet"
 
 Rows = Callable[[Cell, pa.Table], pa.Table]
 Filters = list[tuple[str, str, Any]]
@@ -105,18 +95,18 @@ class RunFolder:
         write_table(self.cell_path(outcome.cell), cell_table(outcome))
 
     def finished(self, cell: Cell) -> str:
-        """Fingerprint of a stored, successful cell; empty where there is none."""
+        """Fingerprint of a stored, successful cell; empty without one."""
         summary = self._summary(cell)
         return summary["fingerprint"] if summary and summary["status"] == DONE else ""
 
     def read(self, cell: Cell) -> pa.Table | None:
-        """The rows of a cell, one a query; None where it is missing or failed."""
+        """Rows of a cell, one per query; None if it is missing or failed."""
         path = self.cell_path(cell)
         table = _read_table(path) if path.exists() else None
         return table if table is not None and len(table) else None
 
     def write_tables(self, plan: Plan) -> None:
-        """Write all tables from the cells that are there; one that is already made of them stays."""
+        """Write all tables from the stored cells, unless they are up to date."""
         self.write_scores(plan)
         cells = list(plan.cells())
         metrics = self._metrics(cells)
@@ -138,12 +128,12 @@ class RunFolder:
         write_bytes(self.path / "scores_mean.csv", _csv(*mean_rows(rows, metrics)))
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
-        """Write `run.json`, with what must be known of the metrics where they are not installed."""
+        """Write `run.json`, with facts about the metrics for readers without their plug-ins."""
         facts = {metric.name: metric.facts() for metric in METRICS} | manifest.get("metrics", {})
         write_bytes(self.path / MANIFEST, json.dumps(manifest | {"metrics": facts}, indent=1).encode() + b"\n")
 
     def read_manifest(self) -> dict[str, Any]:
-        """What `run.json` says; OSError or ValueError where it is not there or cannot be read."""
+        """Content of `run.json`; OSError or ValueError if it cannot be read."""
         manifest = json.loads((self.path / MANIFEST).read_text())
         if not isinstance(manifest, dict) or not isinstance(manifest.get("plan", {}), dict):
             raise ValueError(f"{MANIFEST} does not tell of a run")  # noqa: TRY004 - as JSON that cannot be read
@@ -151,7 +141,7 @@ class RunFolder:
 
     @property
     def holds_run(self) -> bool:
-        """Whether a run has written here."""
+        """True when a run has written here."""
         return (self.path / MANIFEST).exists()
 
     def read_scores(self) -> tuple[tuple[str, ...], list[dict[str, str]]]:
@@ -165,18 +155,12 @@ class RunFolder:
         with (self.path / name).open(newline="") as file:
             return list(csv.DictReader(file))
 
-    def write_score_rows(self, header: Iterable[str], rows: Iterable[dict[str, str]]) -> None:
-        """Write `scores.csv` from rows that are known."""
-        write_csv(self.path / SCORES, header, rows)
-
     def read_usage(self) -> dict[str, dict[str, float]]:
-        """Method -> what its cells took of language models, added up; empty where none was asked."""
+        """Method -> calls, tokens and cost of its language models, summed over cells; empty without any."""
         found: dict[str, dict[str, float]] = {}
-        if (self.path / USAGE).exists():
-            with (self.path / USAGE).open(newline="") as file:
-                for row in csv.DictReader(file):
-                    own = found.setdefault(row["method"], {})
-                    own[row["what"]] = own.get(row["what"], 0.0) + float(row["value"])
+        for row in self.read_csv(USAGE) if (self.path / USAGE).exists() else ():
+            used = found.setdefault(row["method"], {})
+            used[row["what"]] = used.get(row["what"], 0.0) + float(row["value"])
         return found
 
     def copy_scores(self) -> bytes:
@@ -188,12 +172,12 @@ class RunFolder:
         return _read_table(self.path / PER_QUERY, filters=filters)
 
     def read_opinions(self) -> pa.Table | None:
-        """What methods stated of the queries; None where none has an opinion, or the run is an old one."""
+        """Stated probabilities of the queries; None without any, or for old runs."""
         path = self.path / OPINIONS
         return _read_table(path) if path.exists() else None
 
     def holds_rankings(self, dataset: str) -> bool:
-        """Whether there are lists of a dataset."""
+        """True when there are lists of a dataset."""
         return (self.path / _ranking_name(dataset)).exists()
 
     def read_rankings(self, dataset: str, filters: Filters, columns: Sequence[str] | None = None) -> pa.Table:
@@ -201,7 +185,7 @@ class RunFolder:
         return _read_table(self.path / _ranking_name(dataset), columns=columns, filters=filters)
 
     def hash_rankings(self, datasets: Iterable[str], version: int) -> str:
-        """Hash of the lists of some datasets, and of the version of what is made of them."""
+        """Hash of the lists of some datasets and of a version."""
         digest = hashlib.sha256(repr(version).encode())
         for dataset in datasets:
             digest.update(dataset.encode())
@@ -209,7 +193,7 @@ class RunFolder:
         return digest.hexdigest()
 
     def keep_qrels(self, dataset: str, task: Task, fingerprint: str) -> None:
-        """Write the labels of a task, unless they are there."""
+        """Write the labels of a task unless they are stored."""
         path = self.qrels_path(dataset, task.seed)
         if _describe_file(path).get("fingerprint") != fingerprint:
             write_table(path, Qrels.of(task, fingerprint).table())
@@ -225,11 +209,11 @@ class RunFolder:
         return Qrels.from_table(_read_table(path))
 
     def write_gallery(self, table: pa.Table, facts: dict[str, Any]) -> None:
-        """Write what a case browser draws, and what is known of it."""
+        """Write the windows of the case browser, with facts as metadata."""
         write_table(self.path / GALLERY, table.replace_schema_metadata({"readbench": json.dumps(facts)}))
 
     def read_gallery(self) -> tuple[pa.Table, dict[str, Any]] | None:
-        """What a case browser draws, and what is known of it; None where it is not there or cannot be read."""
+        """Windows of the case browser and facts; None if they cannot be read."""
         try:
             table = pq.read_table(self.path / GALLERY)
             return table, json.loads(table.schema.metadata[b"readbench"])
@@ -237,12 +221,12 @@ class RunFolder:
             return None
 
     def take(self, other: RunFolder, cell: Cell) -> None:
-        """Copy a cell, and the labels of its task, from another folder; what is here already stays."""
+        """Copy a cell and the labels of its task from another folder; existing files stay."""
         _copy(other.cell_path(cell), self.cell_path(cell))
         _copy(other.qrels_path(cell.dataset, cell.seed), self.qrels_path(cell.dataset, cell.seed))
 
     def qrels_path(self, dataset: str, seed: int) -> Path:
-        """Where the labels of a task are."""
+        """Path of the labels of a task."""
         return self.path / "tasks" / dataset / f"seed-{seed}.parquet"
 
     def _row(self, cell: Cell) -> dict[str, str] | None:
@@ -270,7 +254,7 @@ class RunFolder:
         return bool(self._summary(cell).get("opinions"))
 
     def _summary(self, cell: Cell) -> dict[str, Any]:
-        """What a cell's file says of itself, read once; empty where there is none."""
+        """Metadata of a cell's file, cached; empty without a file."""
         path = self.cell_path(cell)
         try:
             found = path.stat()
@@ -283,12 +267,12 @@ class RunFolder:
         return known[1]
 
     def _write_long(self, name: str, cells: Sequence[Cell], columns: Sequence[str], rows: Rows) -> None:
-        """Write the long rows of all finished cells, those of one corpus a row group; no file where there are none.
+        """Write the long rows of all finished cells, one row group per corpus; no file without cells.
 
         Args:
-            name: of the file.
-            cells: in plan order.
-            columns: of a cell's table, beside query and group.
+            name: file name.
+            cells: cells in plan order.
+            columns: columns of a cell's table that `rows` reads, beside query and group.
             rows: from a cell and these columns to long rows.
         """
         path, made_of = self.path / name, [cell for cell in cells if self.finished(cell)]
@@ -304,39 +288,30 @@ class RunFolder:
             _write_groups(path, parts, {"origin": origin})
 
     def _columns(self, cell: Cell, names: list[str]) -> pa.Table:
-        """Some columns of a cell, those it has; threads cost more than they save on so small a file."""
+        """The existing ones of these columns of a cell; one thread, since the file is small."""
         held = self._summary(cell)["columns"]
         wanted = [name for name in names if name in held]
         return _read_table(self.cell_path(cell), columns=wanted, use_threads=False)
 
     def _origin(self, cells: Iterable[Cell]) -> str:
-        """Hash of what a long table is made of."""
+        """Hash of the cells of a long table."""
         digest = hashlib.sha256(repr(FORMAT).encode())
         for cell in cells:
             digest.update(f"{cell} {self.finished(cell)}\n".encode())
         return digest.hexdigest()
 
 
-def _read_metadata(schema: pa.Schema) -> dict[str, Any]:
-    """What a file says of itself."""
-    content: dict[str, Any] = json.loads((schema.metadata or {}).get(b"readbench", b"{}"))
-    return content
-
-
 def _describe_file(path: Path) -> dict[str, Any]:
-    """What a file says of itself, and the columns that it has; nothing where it is not there or damaged.
-
-    So a damaged cell is computed again, and a damaged table is written again.
-    """
+    """Metadata and columns of a file; empty if it is missing or damaged, so that it is made again."""
     try:
         schema = pq.read_schema(path)
-        return _read_metadata(schema) | {"columns": schema.names}
+        return {**json.loads((schema.metadata or {}).get(b"readbench", b"{}")), "columns": schema.names}
     except (OSError, ValueError):  # pyarrow's own errors are of these
         return {}
 
 
 def _read_table(path: Path, **options: Any) -> pa.Table:  # noqa: ANN401 - those of pyarrow
-    """A table that must be there and whole."""
+    """A table; `RunError` if it is missing or damaged."""
     try:
         return pq.read_table(path, **options)
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -356,7 +331,7 @@ def _csv(header: Iterable[str], rows: Iterable[dict[str, str]]) -> bytes:
 
 
 def write_csv(path: Path, header: Iterable[str], rows: Iterable[dict[str, str]]) -> None:
-    """Write rows whole, or not at all."""
+    """Write rows atomically."""
     write_bytes(path, _csv(header, rows))
 
 
@@ -365,21 +340,14 @@ def _ranking_name(dataset: str) -> str:
 
 
 def write_table(path: Path, table: pa.Table, *, level: int | None = None, split: Sequence[str] = ()) -> None:
-    """Write a table whole, or not at all.
-
-    Args:
-        path: of the file.
-        table: its content.
-        level: how hard zstd tries.
-        split: columns of numbers whose bytes are stored apart, which compresses better where few values repeat.
-    """
+    """Write a table atomically with a zstd level; `split` names numeric columns with byte-stream-split encoding."""
     own = {"column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"), "use_dictionary": False} if split else {}
     with write_atomically(path) as partial:
         pq.write_table(table, partial, compression="zstd", compression_level=level, **own)
 
 
 def _write_groups(path: Path, parts: Iterator[pa.Table], metadata: dict[str, str]) -> None:
-    """Write tables of one schema as row groups of one file, one in memory at a time; whole or not at all."""
+    """Write tables of one schema as row groups of one file atomically, one in memory at a time."""
     first = next(parts)
     schema = first.schema.with_metadata({"readbench": json.dumps(metadata)})
     with write_atomically(path) as partial, pq.ParquetWriter(partial, schema, compression="zstd") as writer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,19 @@ JOINED = ("tasks", "notes", "sizes", "computed_by", "versions")
 
 @dataclass(frozen=True, eq=False)
 class RunPart:
-    """A run folder and its `run.json`."""
+    """A folder of cells, its `run.json` and its plan."""
 
     folder: RunFolder
     manifest: dict[str, Any]
+    plan: Plan
 
     def __str__(self) -> str:
         return str(self.folder.path)
+
+    @cached_property
+    def cells(self) -> frozenset[Cell]:
+        """All cells of its plan."""
+        return frozenset(self.plan.cells())
 
 
 def merge(folders: Sequence[Path], out: Path) -> Plan:
@@ -42,7 +49,7 @@ def merge(folders: Sequence[Path], out: Path) -> Plan:
         raise UsageError(f"{out} already holds a run. Choose another folder with --out.")
     parts = [_open_part(RunFolder(part)) for part in folders]
     _check(parts)
-    plan = plan_of(parts[0].manifest)
+    plan = parts[0].plan
     chosen = _choose(plan, parts)
     for cell, part in chosen.items():
         folder.take(part.folder, cell)
@@ -67,7 +74,7 @@ def _open_part(folder: RunFolder) -> RunPart:
     if missing:
         absent = ", ".join(sorted(missing))
         raise RunError(f"{folder.path}: its run.json lacks {absent}. Start its run again, it continues.")
-    return RunPart(folder, manifest)
+    return RunPart(folder, manifest, plan_of(manifest))
 
 
 def _check(parts: Sequence[RunPart]) -> None:
@@ -81,14 +88,19 @@ def _check(parts: Sequence[RunPart]) -> None:
                     f" ({_difference(first.manifest[name], part.manifest[name])}). Run them anew with the same options"
                     " and the same version."
                 )
-    if differing := _first_conflict(parts, "tasks"):
-        raise RunError(f"{differing}. They ran on different data: use the same data root everywhere.")
+    check_same_data(parts)
     if differing := _first_conflict(parts, "computed_by"):
         raise RunError(f"{differing}. They ran with other packages or weights: use the same everywhere.")
 
 
+def check_same_data(parts: Sequence[RunPart]) -> None:
+    """Raise `RunError` where two parts ran the same task on different data."""
+    if differing := _first_conflict(parts, "tasks"):
+        raise RunError(f"{differing}. They ran on different data: use the same data root everywhere.")
+
+
 def _first_conflict(parts: Sequence[RunPart], entry: str) -> str:
-    """Where two parts say different things of the same task or method; empty where none do."""
+    """The first task or method on which two parts disagree, in words; empty where none do."""
     known: dict[str, tuple[object, RunPart]] = {}
     for part in parts:
         for name, fact in part.manifest.get(entry, {}).items():
@@ -137,14 +149,13 @@ def _absent(parts: Sequence[RunPart]) -> str:
 
 def _merge_manifests(manifests: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One `run.json`: what is known by task joined, numbers of cells and seconds added up."""
-    joined = {name: _join(manifest.get(name, {}) for manifest in manifests) for name in JOINED}
+    joined = {name: join_entries(manifests, name) for name in JOINED}
     counts = {name: sum(manifest["cells"][name] for manifest in manifests) for name in manifests[0]["cells"]}
     wall = round(sum(manifest["wall_s"] for manifest in manifests), 2)
     return manifests[0] | joined | {"shard": str(WHOLE), "cells": counts, "wall_s": wall}
 
 
-def _join(entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    together: dict[str, Any] = {}
-    for entry in entries:
-        together |= entry
-    return dict(sorted(together.items()))
+def join_entries(manifests: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
+    """An entry of several `run.json` as one, sorted by key; later ones win."""
+    joined = {key: own for manifest in manifests for key, own in manifest.get(name, {}).items()}
+    return dict(sorted(joined.items()))

@@ -1,16 +1,18 @@
-"""Calibrated opinions on the fault types of a task's queries, and the probabilities that were stated in them."""
+"""Calibrated opinions on the fault types of queries, and their stated probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.common.calibration import Reliability, calibration_floor, reliability
-from readbench.engine.rerankers import Opinion
+
+if TYPE_CHECKING:
+    from readbench.engine.rerankers import Opinion
 
 OPINION = ("confidence", "correct", "truth")
 """An opinion: probability of the most likely fault type, whether it is the true one, probability of the true one."""
@@ -23,7 +25,7 @@ class StatedProbabilities:
     Args:
         confidence: (n,) probability of the most likely fault type.
         correct: (n,) whether it is the true one.
-        truth: (n,) probability of the true one; 0 where no case has it.
+        truth: (n,) probability of the true one; 0 if no case has it.
     """
 
     confidence: NDArray[np.float64]
@@ -32,18 +34,18 @@ class StatedProbabilities:
 
     @classmethod
     def together(cls, parts: Iterable[StatedProbabilities]) -> Self:
-        """Several as one."""
+        """Concatenation of several."""
         columns = [[getattr(part, name) for name in OPINION] for part in parts]
         return cls(*map(np.concatenate, zip(*columns, strict=True)))
 
     @property
     def curve(self) -> Reliability:
-        """Stated against real certainty."""
+        """Reliability curve: stated probability against accuracy."""
         return reliability(self.confidence, self.correct)
 
     @property
     def floor(self) -> float:
-        """The calibration error that honest probabilities would show."""
+        """Expected calibration error of perfectly calibrated probabilities."""
         return calibration_floor(self.confidence, seed=0)
 
 
@@ -61,7 +63,7 @@ class TaskOpinions:
 
     @property
     def stated(self) -> StatedProbabilities:
-        """What was said of the fault types, in numbers."""
+        """Stated probabilities of the opinions."""
         said = zip(self.opinions, self.labels, strict=True)
         return StatedProbabilities(
             confidence=np.array([opinion.confidence for opinion in self.opinions]),

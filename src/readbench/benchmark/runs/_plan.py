@@ -1,9 +1,4 @@
-"""What a run computes: cells in a fixed order, or a shard of them.
-
-What a run will do: dataset x split seed x pollution level x label budget x method.
-
-One part of a plan, for schedulers that start the same command many times.
-"""
+"""Plans of runs (dataset x split seed x pollution level x label budget x method), their cells, jobs and shards."""
 
 from __future__ import annotations
 

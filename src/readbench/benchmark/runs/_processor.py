@@ -1,28 +1,26 @@
-"""What methods cost in seconds of a processor, as measured beside a run (`readbench study cost`)."""
+"""Processor time of methods, as measured by `readbench study cost`."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from readbench.common.files import write_text
+from readbench.benchmark.runs._folder import RunFolder, write_csv
 from readbench.errors import RunError
 
 COSTS = "costs.csv"
-"""Beside the rows of a run, or published ones, whose methods were measured."""
+"""File beside the rows of a run or published rows."""
 
 
 @dataclass(frozen=True)
 class MethodCost:
-    """What one method costs.
+    """Cost of one method.
 
     Args:
         method: canonical text.
-        task: of what size, in words.
-        cpu_s: seconds of a processor to fit the corpus and rank all queries.
+        task: size of the task, in words.
+        cpu_s: processor seconds to fit the corpus and rank all queries.
     """
 
     method: str
@@ -31,12 +29,12 @@ class MethodCost:
 
 
 def read_costs(folder: Path) -> dict[str, MethodCost]:
-    """Method -> what it costs, as measured beside a run; empty where nothing was."""
+    """Method -> measured cost; empty without measurements."""
     path = folder / COSTS
     if not path.exists():
         return {}
     try:
-        rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+        rows = RunFolder(folder).read_csv(COSTS)
         return {row["method"]: MethodCost(row["method"], row["task"], float(row["cpu_s"])) for row in rows}
     except (KeyError, TypeError, ValueError) as error:
         again = f"readbench study cost --set run={folder}"
@@ -44,13 +42,10 @@ def read_costs(folder: Path) -> dict[str, MethodCost]:
 
 
 def write_costs(folder: Path, costs: Iterable[MethodCost]) -> Path:
-    """Write them beside a run; those of other methods stay, if they are of the same task."""
-    own = list(costs)
-    kept = [one for one in read_costs(folder).values() if all(one.task == other.task for other in own)]
-    joined = {one.method: one for one in (*kept, *own)}
-    text = io.StringIO()
-    table = csv.DictWriter(text, [field.name for field in fields(MethodCost)], lineterminator="\n")
-    table.writeheader()
-    table.writerows(asdict(one) | {"cpu_s": f"{one.cpu_s:.4g}"} for one in joined.values())
-    write_text(folder / COSTS, text.getvalue())
+    """Write costs beside a run; existing ones of other methods on the same task stay."""
+    measured = list(costs)
+    kept = [one for one in read_costs(folder).values() if all(one.task == other.task for other in measured)]
+    joined = {one.method: one for one in (*kept, *measured)}
+    rows = (asdict(one) | {"cpu_s": f"{one.cpu_s:.4g}"} for one in joined.values())
+    write_csv(folder / COSTS, [field.name for field in fields(MethodCost)], rows)
     return folder / COSTS

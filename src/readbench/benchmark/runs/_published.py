@@ -1,4 +1,4 @@
-"""Published rows: the cells of many runs in one folder, small enough to be kept beside the code.
+"""Published rows: the cells of many runs in one folder, small enough to keep beside the code.
 
 ```
 README.md           what is here, what is planned and not computed, and the command that continues
@@ -11,8 +11,8 @@ opinions.parquet    what methods with a calibrated opinion stated of each query
 usage.csv           where language models ran: what they took
 ```
 
-Values of single queries are not stored: they follow from lists and labels, and are computed when they are asked for.
-`open_folder` gives a folder of either kind, and reports do not tell them apart. No values of any series are in it.
+Per-query values are computed from lists and labels on demand. Reports read published rows and run folders alike
+(`open_folder`). The folder contains no values of any series.
 """
 
 from __future__ import annotations
@@ -33,14 +33,24 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import PerQuery, evaluate
 from readbench.benchmark.runs._budget import ALL
-from readbench.benchmark.runs._folder import MANIFEST, OPINIONS, USAGE, Filters, RunFolder, write_csv, write_table
-from readbench.benchmark.runs._merge import JOINED, plan_of
+from readbench.benchmark.runs._folder import (
+    MANIFEST,
+    OPINIONS,
+    SCORES,
+    USAGE,
+    Filters,
+    RunFolder,
+    write_csv,
+    write_table,
+)
+from readbench.benchmark.runs._merge import JOINED, RunPart, check_same_data, join_entries, plan_of
 from readbench.benchmark.runs._opinions import OPINION
 from readbench.benchmark.runs._plan import WHOLE, Cell, Plan
 from readbench.benchmark.runs._runner import describe_method, tell_copies
 from readbench.benchmark.runs._tables import (
     KEY,
     Qrels,
+    cell_of,
     metric_columns,
     per_query_rows,
     ranking_rows,
@@ -67,7 +77,7 @@ LARGEST_CORPUS = 1 << 16
 
 
 def open_folder(path: Path) -> RunFolder:
-    """A run folder, or one of published rows, by what is in it."""
+    """A run folder or published rows, by the content of a folder."""
     path = Path(path)
     if not (path / LISTS).is_dir():
         return RunFolder(path)
@@ -75,9 +85,17 @@ def open_folder(path: Path) -> RunFolder:
     return _keep_open(path, manifest.stat().st_mtime_ns if manifest.exists() else 0)
 
 
+def open_published(path: Path) -> PublishedFolder:
+    """Published rows; a `UsageError` for any other folder."""
+    folder = open_folder(path)
+    if not isinstance(folder, PublishedFolder):
+        raise UsageError(f"{path} holds no published rows. Make them: readbench submit runs/... --rows {path}")
+    return folder
+
+
 @lru_cache(maxsize=4)
 def _keep_open(path: Path, changed: int) -> PublishedFolder:  # noqa: ARG001 - what was written anew is opened anew
-    """Published rows, whose lists are read once for all who ask."""
+    """Published rows, cached with their lists."""
     return PublishedFolder(path)
 
 
@@ -96,46 +114,45 @@ class PublishedFolder(RunFolder):
 
     @cached_property
     def plan(self) -> Plan:
-        """All that is to be there once."""
+        """Plan of all cells, computed or not."""
         return plan_of(self.read_manifest())
 
     @cached_property
     def fingerprints(self) -> dict[Cell, str]:
-        """Of each computed cell."""
-        return {_cell(row): row["fingerprint"] for row in self.read_csv(FINGERPRINTS)}
+        """Fingerprint of each computed cell."""
+        return {cell_of(row): row["fingerprint"] for row in self.read_csv(FINGERPRINTS)}
 
     def finished(self, cell: Cell) -> str:
-        """Fingerprint of a cell; empty where it is not computed."""
+        """Fingerprint of a cell; empty if it is not computed."""
         return self.fingerprints.get(cell, "")
 
     def read(self, cell: Cell) -> pa.Table | None:
-        """The rows of a cell, one a query: metrics, first hits and lists; None where it is not computed."""
+        """Rows of a cell, one per query: metrics, first hits and lists; None if it is not computed."""
         judged = self._judge(cell)
         if judged is None:
             return None
-        qrels, groups = self._task(cell.dataset, cell.seed)
-        items = qrels.items[self._of(cell.dataset)[cell]]
-        columns: dict[str, Any] = {"query": pa.array(qrels.queries.tolist(), pa.string()), GROUP: pa.array(groups)}
-        columns |= judged.values
-        columns["predicted"] = judged.predicted
+        items = self.read_qrels(cell.dataset, cell.seed).items[self._of(cell.dataset)[cell]]
+        columns = self._queries(cell) | {**judged.values, "predicted": judged.predicted}
         columns["items"] = pa.array(items.tolist(), pa.list_(pa.string()))
         columns["scores"] = pa.array([[float("nan")] * items.shape[1]] * len(items), pa.list_(pa.float32()))
         return pa.table(columns)
 
+    def _queries(self, cell: Cell) -> dict[str, Any]:
+        """Columns of the ids and split groups of the queries of a cell."""
+        qrels, groups = self._task(cell.dataset, cell.seed)
+        return {"query": pa.array(qrels.queries.tolist(), pa.string()), GROUP: pa.array(groups)}
+
     def read_per_query(self, filters: Filters) -> pa.Table:
-        """Long rows of all metrics of some queries, cell after cell, computed from lists and labels."""
-        keys = [own for own in filters if own[0] in KEY]
-        rest = [own for own in filters if own[0] not in KEY]
+        """Long rows of metrics by query, computed from lists and labels."""
+        keys, rest = _part_filters(filters)
         named = [value for column, how, value in rest if (column, how) == ("metric", "=")]
         parts = []
         for cell in self._matching(keys):
             if (judged := self._judge(cell, named)) is None:
                 continue
-            qrels, groups = self._task(cell.dataset, cell.seed)
             names = named or list(judged.values)
             values = {name: judged.values[name] for name in names}
-            own = {"query": pa.array(qrels.queries.tolist(), pa.string()), GROUP: pa.array(groups)} | values
-            parts.append(per_query_rows(cell, pa.table(own), names))
+            parts.append(per_query_rows(cell, pa.table(self._queries(cell) | values), names))
         if not parts:
             raise RunError(f"{self.path} has no row for {filters}.")
         return pa.concat_tables(parts).unify_dictionaries()
@@ -146,8 +163,7 @@ class PublishedFolder(RunFolder):
 
     def read_rankings(self, dataset: str, filters: Filters, columns: Sequence[str] | None = None) -> pa.Table:
         """Places of the lists of a dataset, cell after cell."""
-        keys = [own for own in filters if own[0] in KEY]
-        rest = [own for own in filters if own[0] not in KEY]
+        keys, rest = _part_filters(filters)
         cells = self._matching([*keys, ("dataset", "=", dataset)])
         rows = [ranking_rows(cell, table) for cell in cells if (table := self.read(cell)) is not None]
         found = pa.concat_tables(rows).unify_dictionaries()
@@ -197,7 +213,7 @@ class PublishedFolder(RunFolder):
             found: dict[Cell, NDArray[np.int64]] = {}
             path = self._lists_path(dataset)
             for row in pq.read_table(path).to_pylist() if path.exists() else ():
-                cell = Cell(dataset, row["seed"], row["rho"], row["method"], row["labels"])
+                cell = cell_of(row | {"dataset": dataset})
                 queries = len(self._task(dataset, cell.seed)[0].queries)
                 found[cell] = np.array(row["items"], np.int64).reshape(queries, -1)
             self._lists[dataset] = found
@@ -205,9 +221,8 @@ class PublishedFolder(RunFolder):
 
     def _matching(self, filters: Filters) -> Iterator[Cell]:
         """Computed cells of the plan that a filter takes."""
-        columns = {"dataset": "dataset", "seed": "seed", "rho": "rho", "labels": "labels", "method": "method"}
         for cell in self.plan.cells():
-            kept = all(_agrees(getattr(cell, columns[column]), how, value) for column, how, value in filters)
+            kept = all(_agrees(getattr(cell, column), how, value) for column, how, value in filters)
             if kept and cell in self.fingerprints:
                 yield cell
 
@@ -217,6 +232,11 @@ class PublishedFolder(RunFolder):
 
 def _built_in() -> list[str]:
     return [metric.name for metric in METRICS if metric.origin == BUILT_IN]
+
+
+def _part_filters(filters: Filters) -> tuple[Filters, Filters]:
+    """Conditions on the key of a cell, and the others."""
+    return [one for one in filters if one[0] in KEY], [one for one in filters if one[0] not in KEY]
 
 
 def _agrees(own: object, how: str, value: object) -> bool:
@@ -232,22 +252,18 @@ def _holds(column: pa.ChunkedArray, how: str, value: object) -> pa.ChunkedArray:
     return compare[how](column.cast("string") if isinstance(value, str) else column, value)
 
 
-def _cell(row: dict[str, str]) -> Cell:
-    return Cell(row["dataset"], int(row["seed"]), int(row["rho"]), row["method"], row["labels"])
-
-
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class PublishSummary:
-    """What was put together.
+    """Result of publishing.
 
     Args:
-        folder: where.
-        computed: cells that are there.
-        planned: cells of the plan.
-        replaced: methods whose earlier rows were left out, because other code, packages or weights computed them.
+        folder: of the published rows.
+        computed: number of computed cells.
+        planned: number of planned cells.
+        replaced: methods whose earlier rows were dropped, because other code, packages or weights computed them.
         size: bytes of all files.
     """
 
@@ -259,19 +275,17 @@ class PublishSummary:
 
 
 PLANNED_ON = "planned_on"
-"""In `run.json`: method -> the datasets, seeds and levels that it is planned on, where these are not all."""
+"""Entry of `run.json`: method -> datasets, seeds and levels that it is planned on, if not all."""
 PARTLY = {"datasets": "dataset", "seeds": "seed", "levels": "rho"}
-"""Axes of a plan that a method may have a part of, and their fields of a cell."""
-
-
+"""Axes of a plan that a method may cover in part, and their fields of a cell."""
 LEFT_OUT = "left_out"
-"""In `run.json`: method -> dataset -> why it is not planned there."""
+"""Entry of `run.json`: method -> dataset -> why it is not planned there."""
 
 
 def is_planned(cell: Cell, manifest: dict[str, Any]) -> bool:
-    """Whether a cell of the plan of published rows is to be there once."""
-    own = manifest.get(PLANNED_ON, {}).get(cell.method)
-    here = own is None or all(getattr(cell, name) in own[axis] for axis, name in PARTLY.items())
+    """True when a cell of published rows is planned."""
+    axes = manifest.get(PLANNED_ON, {}).get(cell.method)
+    here = axes is None or all(getattr(cell, name) in axes[axis] for axis, name in PARTLY.items())
     return here and cell.dataset not in manifest.get(LEFT_OUT, {}).get(cell.method, {})
 
 
@@ -283,24 +297,23 @@ def publish(
     partly: bool = False,
     left_out: Mapping[str, Mapping[str, str]] | None = None,
 ) -> PublishSummary:
-    """Put the finished cells of run folders into one folder of published rows, those that are there already included.
+    """Add the finished cells of run folders to a folder of published rows.
 
-    All must be on the same tasks. The rows of a method come from one state of code, packages and weights: where a later
-    folder has it from another state, its earlier rows are left out, and come back when they are computed anew.
+    All must be on the same tasks. The rows of a method come from one state of code, packages and weights: if a later
+    folder has another state, earlier rows of the method are dropped until they are computed again.
 
     Args:
-        folders: of runs, parts of runs, or published rows; the last goes first.
-        out: is made where it is not there.
-        planned: canonical texts of methods that are to be there too, and are counted as missing until they are.
-        partly: methods that come new with these folders are planned only on the datasets, seeds and levels that the
-            folders plan them on: what else there is of them is not missing.
-        left_out: method -> dataset -> why it is not planned there any more; it is told beside the rows.
+        folders: run folders, parts of runs or published rows; later ones win.
+        out: target folder; created if missing.
+        planned: canonical texts of further methods that count as missing.
+        partly: True to plan new methods only on the datasets, seeds and levels of their folders.
+        left_out: method -> dataset -> why it is not planned there any more.
     """
     is_published = (Path(out) / LISTS).is_dir()
     if RunFolder(out).holds_run and not is_published:
         raise UsageError(f"{out} holds a run, which published rows would replace. Name another folder.")
     given = [*([out] if is_published else []), *folders]
-    parts = [_open(path) for path in given]
+    parts = [_open_part(path) for path in given]
     if not parts:
         raise UsageError("Name at least one run folder to publish.")
     _check_tasks(parts)
@@ -334,45 +347,25 @@ def publish(
     return PublishSummary(folder.path, len(chosen), len(chosen) + len(missing), replaced, size)
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    folder: RunFolder
-    manifest: dict[str, Any]
-    plan: Plan
-    cells: frozenset[Cell]
-
-    def __str__(self) -> str:
-        return str(self.folder.path)
-
-
-def _open(path: Path) -> _Part:
+def _open_part(path: Path) -> RunPart:
     folder = open_folder(path)
     try:
         manifest = folder.read_manifest()
-        plan = plan_of(manifest)
+        return RunPart(folder, manifest, plan_of(manifest))
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"{path} is not a run folder ({error}). Make one: readbench run --out {path}") from error
-    return _Part(folder, manifest, plan, frozenset(plan.cells()))
 
 
-def _check_tasks(parts: Sequence[_Part]) -> None:
+def _check_tasks(parts: Sequence[RunPart]) -> None:
     first = parts[0]
     for part in parts[1:]:
         same = replace(part.plan, datasets=first.plan.datasets, methods=first.plan.methods).composition
         if same != first.plan.composition:
             raise RunError(f"{part} and {first} compose their corpora differently: publish them into separate folders.")
-    known: dict[str, tuple[str, _Part]] = {}
-    for part in parts:
-        for task, fingerprint in part.manifest["tasks"].items():
-            before, other = known.setdefault(task, (fingerprint, part))
-            if before != fingerprint:
-                raise RunError(
-                    f"{part} and {other} ran on different data: {task} is {fingerprint} in one and {before} in the"
-                    " other. Run one of them again on the same data."
-                )
+    check_same_data(parts)
 
 
-def _join_plans(parts: Sequence[_Part]) -> Plan:
+def _join_plans(parts: Sequence[RunPart]) -> Plan:
     """The smallest plan that holds all of them."""
     fields: dict[str, Any] = {
         name: tuple(dict.fromkeys(value for part in parts for value in getattr(part.plan, name)))
@@ -385,7 +378,7 @@ def _join_plans(parts: Sequence[_Part]) -> Plan:
     return replace(parts[0].plan, **fields)
 
 
-def _find_partly(plan: Plan, parts: Sequence[_Part], planned: Sequence[str], *, partly: bool) -> dict[str, Any]:
+def _find_partly(plan: Plan, parts: Sequence[RunPart], planned: Sequence[str], *, partly: bool) -> dict[str, Any]:
     """Method -> axes, of the methods that are planned on a part of the plan."""
     found: dict[str, dict[str, list[Any]]] = {}
     known = {m for part in parts if isinstance(part.folder, PublishedFolder) for m in part.plan.methods}
@@ -422,24 +415,23 @@ def _join_left_out(manifests: Sequence[dict[str, Any]], chosen: Iterable[Cell]) 
     return {method: reasons for method, reasons in found.items() if reasons}
 
 
-def _made_by(part: _Part, method: str) -> object:
+def _made_by(part: RunPart, method: str) -> object:
     return part.manifest.get("computed_by", {}).get(method)
 
 
-def _find_owners(parts: Sequence[_Part]) -> dict[str, object]:
+def _find_owners(parts: Sequence[RunPart]) -> dict[str, object]:
     """Method -> what computed its rows: as the last part that has it says."""
     known = ((method, _made_by(part, method)) for part in parts for method in part.plan.methods)
     return {method: made_by for method, made_by in known if made_by is not None}
 
 
-def _find_replaced(parts: Sequence[_Part]) -> tuple[str, ...]:
+def _find_replaced(parts: Sequence[RunPart]) -> tuple[str, ...]:
     owners = _find_owners(parts)
     made = ((m, _made_by(part, m)) for part in parts for m in part.plan.methods)
-    lost = [m for m, made_by in made if made_by is not None and made_by != owners[m]]
-    return tuple(dict.fromkeys(lost))
+    return tuple(dict.fromkeys(m for m, made_by in made if made_by is not None and made_by != owners[m]))
 
 
-def _choose(cell: Cell, parts: Sequence[_Part], owners: dict[str, object]) -> _Part | None:
+def _choose(cell: Cell, parts: Sequence[RunPart], owners: dict[str, object]) -> RunPart | None:
     """The last part that has a finished cell of the method's present state."""
     held = [
         part
@@ -453,13 +445,9 @@ def _choose(cell: Cell, parts: Sequence[_Part], owners: dict[str, object]) -> _P
     return held[-1] if held else None
 
 
-def _join_manifests(plan: Plan, parts: Sequence[_Part], owners: dict[str, object]) -> dict[str, Any]:
-    joined: dict[str, Any] = {}
-    for name in (*JOINED, "datasets", "methods", "metrics"):
-        together: dict[str, Any] = {}
-        for part in parts:
-            together |= part.manifest.get(name, {})
-        joined[name] = dict(sorted(together.items()))
+def _join_manifests(plan: Plan, parts: Sequence[RunPart], owners: dict[str, object]) -> dict[str, Any]:
+    names = (*JOINED, "datasets", "methods", "metrics")
+    joined: dict[str, Any] = {name: join_entries([part.manifest for part in parts], name) for name in names}
     joined["metrics"] = {name: facts for name, facts in joined["metrics"].items() if facts["origin"] == BUILT_IN}
     for name in ("tasks", "sizes"):
         joined[name] = {task: own for task, own in joined[name].items() if task not in tell_copies(plan)}
@@ -479,7 +467,7 @@ def _join_manifests(plan: Plan, parts: Sequence[_Part], owners: dict[str, object
     }
 
 
-def _write_lists(folder: PublishedFolder, dataset: str, chosen: dict[Cell, _Part]) -> Any:  # noqa: ANN401 - a function
+def _write_lists(folder: PublishedFolder, dataset: str, chosen: dict[Cell, RunPart]) -> Any:  # noqa: ANN401 - a function
     """Collect the lists of a dataset; the function that comes back writes them, once all are read."""
     depth = built_in_depth()
     rows: dict[str, list[Any]] = {name: [] for name in LIST_COLUMNS.names}
@@ -531,12 +519,12 @@ def _write_task(folder: PublishedFolder, held: RunFolder, cell: Cell) -> None:
     write_table(folder.qrels_path(dataset, seed), plain.append_column(GROUP, column), level=15)
 
 
-def _write_rows(folder: PublishedFolder, chosen: dict[Cell, _Part]) -> None:
+def _write_rows(folder: PublishedFolder, chosen: dict[Cell, RunPart]) -> None:
     """`scores.csv` with the metrics of the benchmark itself, and `fingerprints.csv`."""
     rows: dict[str, dict[Cell, dict[str, str]]] = {}
     for part in dict.fromkeys(chosen.values()):
         _, found = part.folder.read_scores()
-        rows[str(part)] = {_cell(row): row for row in found}
+        rows[str(part)] = {cell_of(row): row for row in found}
     built_in, scores, prints = set(_built_in()), [], []
     header: tuple[str, ...] = ()
     for cell, part in chosen.items():
@@ -547,41 +535,33 @@ def _write_rows(folder: PublishedFolder, chosen: dict[Cell, _Part]) -> None:
         scores.append(kept)
         key = {name: str(getattr(cell, name)) for name in KEY}
         prints.append(key | {"fingerprint": part.folder.finished(cell)})
-    folder.write_score_rows(header, scores)
+    write_csv(folder.path / SCORES, header, scores)
     write_csv(folder.path / FINGERPRINTS, (*KEY, "fingerprint"), prints)
 
 
-def _write_opinions(folder: PublishedFolder, chosen: dict[Cell, _Part]) -> None:
+def _write_opinions(folder: PublishedFolder, chosen: dict[Cell, RunPart]) -> None:
     """What methods stated, to four digits."""
     tables = []
     for part in dict.fromkeys(chosen.values()):
         table = part.folder.read_opinions()
         if table is None:
             continue
-        names = [table[name].cast("string").to_pylist() for name in ("dataset", "labels", "method")]
-        numbers = [table[name].to_pylist() for name in ("seed", "rho")]
-        own = [
-            chosen.get(Cell(d, s, r, m, labels)) is part for d, labels, m, s, r in zip(*names, *numbers, strict=True)
-        ]
-        kept = table.filter(pa.array(own))
-        for name in OPINION:
-            if pa.types.is_floating(kept.schema.field(name).type):
-                place = kept.schema.get_field_index(name)
-                rounded = pc.round(kept[name].cast(pa.float64()), 4).cast(pa.float32())
-                kept = kept.set_column(place, name, rounded)
-        for name in ("dataset", "labels", "method", "query", GROUP):
-            place = kept.schema.get_field_index(name)
-            kept = kept.set_column(place, name, kept[name].cast("string"))
+        kept = table.filter(pa.array([chosen.get(cell_of(row)) is part for row in table.select(KEY).to_pylist()]))
+        for place, (name, column) in enumerate(zip(kept.column_names, kept.columns, strict=True)):
+            if name in ("dataset", "labels", "method", "query", GROUP):
+                kept = kept.set_column(place, name, column.cast("string"))
+            elif name in OPINION and pa.types.is_floating(column.type):
+                kept = kept.set_column(place, name, pc.round(column.cast(pa.float64()), 4).cast(pa.float32()))
         tables.append(kept)
     if tables:
         write_table(folder.path / OPINIONS, pa.concat_tables(tables), level=15)
 
 
-def _write_usage(folder: PublishedFolder, chosen: dict[Cell, _Part]) -> None:
+def _write_usage(folder: PublishedFolder, chosen: dict[Cell, RunPart]) -> None:
     """What language models took, as in a run folder; no file where none was asked."""
     parts = [part for part in dict.fromkeys(chosen.values()) if (part.folder.path / USAGE).exists()]
     rows = [(part, row) for part in parts for row in part.folder.read_csv(USAGE)]
-    if kept := [row for part, row in rows if chosen.get(_cell(row)) is part]:
+    if kept := [row for part, row in rows if chosen.get(cell_of(row)) is part]:
         write_csv(folder.path / USAGE, tuple(kept[0]), kept)
 
 
@@ -622,7 +602,7 @@ def _quote(method: str) -> str:
 
 
 def _own_files(folder: Path) -> Iterator[Path]:
-    names = (ABOUT, "run.json", "scores.csv", FINGERPRINTS, OPINIONS, USAGE)
+    names = (ABOUT, MANIFEST, SCORES, FINGERPRINTS, OPINIONS, USAGE)
     yield from (folder / name for name in names if (folder / name).exists())
     for place in (LISTS, "tasks"):
         yield from (folder / place).rglob("*.parquet")

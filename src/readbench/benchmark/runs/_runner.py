@@ -28,14 +28,14 @@ from readbench.errors import ReadbenchError
 from readbench.version import __version__
 
 REFRESH_S = 2.0
-"""Least time between two rewrites of the score tables while a run goes on."""
+"""Shortest time between two rewrites of the score tables during a run, in seconds."""
 REFRESH_SHARE = 20
-"""A rewrite waits at least so many times as long as the last one took."""
+"""Shortest time between rewrites over the duration of the last one."""
 
 
 @dataclass
 class RunSummary:
-    """How a run ended."""
+    """Result of a run."""
 
     folder: Path
     computed: int = 0
@@ -60,18 +60,18 @@ def run(  # noqa: PLR0913 - what a run may be told
 ) -> RunSummary:
     """Run a plan into a folder.
 
-    Cells that are already there and depend on the same data, method and code are kept, so a run that was killed
-    continues where it was. A method that raises fails its own cells only.
+    Finished cells with the same data, method and code are kept, so a killed run continues when started again. A method
+    that raises fails only its cells.
 
     Args:
-        plan: what to do.
-        out: the run folder.
+        plan: what to run.
+        out: run folder.
         executor: where jobs run; in this process by default. All workers must see the folder.
-        shard: the part of the plan to run; see `merge`.
+        shard: part of the plan to run; see `merge`.
         root: data root.
         cache: cache root.
-        models: what goes before the profiles of language models.
-        progress: told of cells that have ended, of data that are built before them, and of encodings.
+        models: settings that replace those of the profiles of language models.
+        progress: called for finished cells, built data and encodings.
     """
     began = time.time()
     executor = executor or Local()
@@ -102,7 +102,7 @@ def run(  # noqa: PLR0913 - what a run may be told
 
 
 def build_first(datasets: Iterable[str], setting: Setting, progress: Progress) -> None:
-    """Build all data before any worker needs them; a dataset that cannot be built fails its own cells later."""
+    """Build all data before any worker needs them; a dataset that cannot be built fails its cells later."""
     for dataset in dict.fromkeys(datasets):
         try:
             build(dataset, setting.root, setting.cache, progress)
@@ -111,7 +111,7 @@ def build_first(datasets: Iterable[str], setting: Setting, progress: Progress) -
 
 
 def take_once(plan: Plan, setting: Setting) -> Plan:
-    """The plan without the split seeds that hold out what an earlier one does; the data are built already."""
+    """The plan without repeated splits; data must be built."""
     found = []
     for dataset in plan.datasets if len(plan.seeds) > 1 else ():
         try:
@@ -124,7 +124,7 @@ def take_once(plan: Plan, setting: Setting) -> Plan:
 
 
 def tell_copies(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """What `run.json` notes of splits that are taken once."""
+    """Notes of `run.json` on repeated splits."""
     return {
         f"{dataset}/seed-{seed}": (f"holds out the same as split seed {earlier}, and is taken once",)
         for dataset, seed, earlier in plan.copies
@@ -170,15 +170,15 @@ def _manifest(
 
 
 def _dataset_facts(dataset: str, root: Path | None) -> dict[str, str]:
-    """What the source says of itself, and how much of its official files were there."""
+    """Facts about a source and the state of its official files."""
     info = find_source(dataset).info
     names = ("title", "domain", "description", "licence", "citation", "url", "split_unit", "asset_unit")
-    said = {name: getattr(info, name) for name in names}
-    return said | {"data_origin": find_origin(dataset, root), "files": status_of(info, root).state}
+    facts = {name: getattr(info, name) for name in names}
+    return facts | {"data_origin": find_origin(dataset, root), "files": status_of(info, root).state}
 
 
 def describe_method(plan: Plan, method: str) -> dict[str, Any]:
-    """What `run.json` keeps of a method."""
+    """Facts about a method in `run.json`."""
     spec = parse(method)
     return {
         "title": spec.title,
@@ -189,7 +189,7 @@ def describe_method(plan: Plan, method: str) -> dict[str, Any]:
 
 
 def _computed_by(method: str, models: ModelOptions) -> dict[str, Any]:
-    """What the numbers of a method come from: code, packages that compute, weights, and language models."""
+    """Provenance of a method's numbers: code, packages, weights and language models."""
     made_by = provenance_of_cells(parse(method))
     found = {"code": made_by.code.digest, "packages": dict(made_by.packages), "weights": _weights(method)}
     asked = _models(method, models)
@@ -197,7 +197,7 @@ def _computed_by(method: str, models: ModelOptions) -> dict[str, Any]:
 
 
 def _models(method: str, models: ModelOptions) -> list[dict[str, Any]]:
-    """Language models of a method; nothing where they are not configured, as its cells say."""
+    """Language models of a method; empty if they are not configured."""
     try:
         return Method(method, models=models).brief("").model_facts
     except ReadbenchError:
@@ -205,7 +205,7 @@ def _models(method: str, models: ModelOptions) -> list[dict[str, Any]]:
 
 
 def _weights(method: str) -> dict[str, str]:
-    """Hashes of the files, by encoder; nothing where they are not to be had."""
+    """Hashes of weight files by encoder; empty if they are not available."""
     try:
         return Method(method).weights
     except Exception:  # noqa: BLE001 - an encoder may fail in any way; its cells say how
@@ -213,13 +213,13 @@ def _weights(method: str) -> dict[str, str]:
 
 
 def _code_version(plan: Plan) -> str:
-    """Package version and a hash of the code of all methods: parts of a run are merged only where it is the same."""
+    """Package version and hash of the code of all methods; equal for parts of a run that may be merged."""
     digests = [provenance_of_cells(parse(method)).code.digest for method in plan.methods]
     return f"{__version__}+{hashlib.sha256(' '.join(digests).encode()).hexdigest()[:12]}"
 
 
 def _versions(plan: Plan, computed: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Versions of all packages that computed, windows included, and of those that every run needs."""
+    """Versions of all packages that computed numbers or windows, and of those of every run."""
     found = {"python": platform.python_version(), "pyarrow": version("pyarrow")}
     for dataset in plan.datasets:
         found |= provenance_of(builders_of(find_source(dataset))).packages

@@ -1,4 +1,4 @@
-"""Named plans: what `readbench run --suite NAME` and `--sweep NAME` run, and what of it cannot run here."""
+"""Plans of `readbench run --suite NAME` and `--sweep NAME`, and what of them cannot run here."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ COVERED = (
     "ctsr", "mit_bih", "petrobras_3w", "skab", "tennessee_eastman", "bearings", "itu_5gc", "haizhe_auv", "dbsherlock",
     "lbnl_ahu", "phmap23", "nppad", "itsc_motor",
 )  # fmt: skip
-"""Sources that suites run on. Of the others often only fragments are at hand, which have no place in a mean: name them
-with `--datasets`."""
+"""Sources of suites. Of the others often only fragments are available, which distort a mean: name them with
+`--datasets`."""
 WITH_NORMALS = COMPOSED["flagship"].replace("verdict(", "verdict(drop_normals=false,")
-"""The flagship, to which normal is one more class."""
+"""The flagship with normal as one more class."""
 POOL_WITH_NORMALS = COMPOSED["flagship-pool"].replace("pool=20", "pool=20,drop_normals=false")
-"""Flagship-pool, likewise."""
+"""Flagship-pool with normal as one more class."""
 FLAGSHIP_POOL = COMPOSED["flagship-pool"].rpartition("+")[0]
-"""What Flagship-pool ranks, before it looks at labels."""
+"""The pool of Flagship-pool, before any label is read."""
 QUICK_DATASETS = ("sim_tanks", "sim_motor", "sim_ecg")
 STUDIED = {"novel": "opinions", "readx": "readx", "early": "early"}
-"""Names that were suites once, and the studies that measure it."""
+"""Former suites -> their studies."""
 LANGUAGE_MODELS = "llm"
-"""The sweep that asks language models, which cost money: its profiles must be there."""
+"""The sweep that asks language models; it needs their profiles."""
 PAPER_MODELS = ("toto", "chatts", "claude", "claude-tsad")
 """Language models of the paper, by the names of profiles; `claude` and `claude-tsad` are one."""
 SERIES_POINTS = {"chatts": ",points=1024"}
-"""Points of a channel where a model takes other than language models do."""
+"""Points per channel of models that differ from the default."""
 NO_TOTO = (
     "toto: Toto-1.0-QA runs in its authors' environment on four large GPUs: start research/toto_server.py there and"
     ' write a profile [toto] with like = "paper-toto" into the file that READBENCH_LLM names'
@@ -62,7 +62,7 @@ AXES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Suite:
-    """A plan of what can run here, and why the rest cannot."""
+    """A plan of what can run here, and the reasons for the rest."""
 
     plan: Plan
     skipped: dict[str, str]
@@ -81,13 +81,7 @@ class Suite:
 
 
 def suite(name: str, root: Path | None, named: tuple[str, ...] = ()) -> Suite:
-    """The suite of a name over the data that are at hand; an unknown name answers with the nearest right ones.
-
-    Args:
-        name: one of `SUITES`.
-        root: data root; sources without a folder there are left out.
-        named: methods to run instead of the suite's, whether they can run here or not.
-    """
+    """The suite of a name (one of `SUITES`) on the sources with a folder under `root`; `named` replaces its methods."""
     if name in STUDIED:
         raise UsageError(f"{name} is a study, no suite: readbench study {STUDIED[name]}.")
     if name in SWEEPS:
@@ -127,26 +121,12 @@ def quick() -> Iterable[str]:
 def flagship() -> Iterable[str]:
     """Our systems beside the paper's composition on the encoders that run here, and the supervised references.
 
-    The flagship stands in it with known normals dropped, in both orders, and with normal as one more class, as the
-    references have it. So does its pool, with the paper's GPC instead of the verdict and with normals as a class, and
-    the stack of the paper with and without normal residuals: what the lead comes from can be told apart.
+    Variants separate the parts of the lead: the flagship with known normals dropped or as a class, as the references
+    have it; its pool also with the paper's GPC; the paper's stack with and without normal residuals.
     """
-    ours = (
-        "dtw-i",
-        "rocket",
-        "sonde",
-        "ours",
-        "ours-dtw",
-        "ours-before",
-        "flagship",
-        "flagship-spread",
-        "flagship-fast",
-        "flagship-window",
-        WITH_NORMALS,
-        "flagship-pool",
-        POOL_WITH_NORMALS,
-        f"{FLAGSHIP_POOL}+gpc",
-    )
+    legs = ("dtw-i", "rocket", "sonde", "ours", "ours-dtw", "ours-before")
+    flagships = ("flagship", "flagship-spread", "flagship-fast", "flagship-window", WITH_NORMALS)
+    ours = (*legs, *flagships, "flagship-pool", POOL_WITH_NORMALS, f"{FLAGSHIP_POOL}+gpc")
     stacks = [f"{encoder}{residuals}|dtw-i+gpc" for encoder in ("rocket", "sonde") for residuals in ("+nr", "")]
     return (*ours, *stacks, *REFERENCES, "mr-hydra(form=joint)")
 
@@ -263,7 +243,7 @@ SWEEPS: dict[str, Callable[[], Iterable[str]]] = {
 
 
 def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Canonical texts of what can run here, and the reason for each of the others."""
+    """Canonical texts of methods that can run here, and reasons for the others."""
     methods: dict[str, None] = {}
     skipped: dict[str, str] = {}
     for text in texts:
@@ -281,7 +261,7 @@ def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _unasked(spec: MethodSpec) -> str:
-    """Why a language model of a method cannot be asked; empty where it can, or there is none."""
+    """Why a language model of a method cannot be asked; empty if it can, or without any."""
     stages = [*(leg.stage for leg in spec.legs), *spec.rerankers]
     for stage in (stage for stage in stages if stage.name in ("llm", "classify")):
         name = split_model(str(dict(stage.parameters)["model"]))[0]

@@ -1,4 +1,4 @@
-"""Tables of a run: what a cell leaves behind, the long rows made of it, means, and relevance judgments."""
+"""Tables of a run: cells, long rows, means and relevance judgements."""
 
 from __future__ import annotations
 
@@ -23,15 +23,20 @@ TIMES = tuple(f"{stage}_s" for stage in STAGES)
 BEFORE, AFTER = (*KEY, "queries"), (*TIMES, "status")
 """Columns of `scores.csv` before and after those of the metrics."""
 UNANSWERED = "unanswered"
-"""Share of the questions to language models that got no readable answer; a column of runs that asked some."""
+"""Column with the share of unanswered questions to language models; only in runs that ask some."""
 DONE = "ok"
 LISTS = ("items", "scores")
 BESIDE = ("query", "group", "predicted", *LISTS, *OPINION)
-"""Columns of a cell's file that are no metric."""
+"""Columns of a cell's file that are not metrics."""
+
+
+def cell_of(row: Mapping[str, Any]) -> Cell:
+    """The cell that a row of any table with the columns of `KEY` belongs to."""
+    return Cell(row["dataset"], int(row["seed"]), int(row["rho"]), row["method"], row["labels"])
 
 
 def score_columns(metrics: Iterable[str], *, asked: bool = False) -> tuple[str, ...]:
-    """The header of `scores.csv` for these metrics; `asked`: where language models were asked."""
+    """Header of `scores.csv`; with `asked` for runs that ask language models."""
     return (*BEFORE, *metrics, *([UNANSWERED] if asked else []), *AFTER)
 
 
@@ -41,7 +46,7 @@ def metric_columns(header: Iterable[str]) -> tuple[str, ...]:
 
 
 def per_query_rows(cell: Cell, table: pa.Table, metrics: Sequence[str]) -> pa.Table:
-    """All metrics of each query; NaN where the cell has no such column, so that every query has as many rows."""
+    """One row per query and metric; NaN for metrics that the cell lacks."""
     n, missing = len(table), np.full(len(table), np.nan)
     held = set(table.column_names)
     values = np.column_stack([table[name].to_numpy() if name in held else missing for name in metrics])
@@ -77,7 +82,7 @@ def ranking_rows(cell: Cell, table: pa.Table) -> pa.Table:
 
 
 def cell_table(outcome: Outcome) -> pa.Table:
-    """One row a query; the means and what else is known of the cell are in the metadata."""
+    """One row per query, with means and other facts of the cell as metadata."""
     columns: dict[str, Any] = {
         "query": pa.array(outcome.queries, pa.string()),
         "group": pa.array(outcome.groups, pa.string()),
@@ -105,7 +110,7 @@ def cell_table(outcome: Outcome) -> pa.Table:
 
 
 def mean_rows(rows: list[dict[str, str]], metrics: Sequence[str]) -> tuple[tuple[str, ...], list[dict[str, str]]]:
-    """Header and rows of `scores_mean.csv`; a mean is that of the seeds which have the metric."""
+    """Header and rows of `scores_mean.csv`: means over the seeds with the metric."""
     names = tuple(name for name in KEY if name != "seed")
     header = (*names, "seeds", *(f"{c}{suffix}" for c in metrics for suffix in ("", "_sd")))
     groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
@@ -141,7 +146,7 @@ def _repeat(column: pa.ChunkedArray, times: int) -> pa.DictionaryArray:
 
 
 QUERY = -1
-"""Stands for the level of a query: it is in no corpus."""
+"""Level of queries, which are in no corpus."""
 QRELS_COLUMNS = ("id", "label", "level")
 
 
@@ -206,7 +211,7 @@ class Qrels:
 
 
 def take_tasks_once(plan: Plan, tasks: Mapping[tuple[str, int], Qrels]) -> Plan:
-    """The plan without split seeds whose corpora hold the cases of an earlier one, as far as labels are there."""
+    """The plan without split seeds whose corpora have the cases of an earlier one, where labels are known."""
     found = {(dataset, seed): earlier for dataset, seed, earlier in plan.copies}
     for dataset in plan.datasets:
         corpora = {seed: tasks[dataset, seed].cases for seed in plan.seeds if (dataset, seed) in tasks}

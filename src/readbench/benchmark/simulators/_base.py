@@ -1,20 +1,20 @@
-"""The driver all simulators share: who runs what, seeds, and streaming.
+"""Base of all simulators: runs, seeds and streaming.
 
 A simulated source is an endless list of numbered runs. Run i has a fault class, an asset and its own regime; runs are
 simulated in batches of fixed size, each from a seed of its own, so that
 
-* the same seed gives the same runs, however many are asked for and wherever one starts;
+* the same seed gives the same runs, for any number of runs and any first run;
 * memory holds one batch, so a million windows stream to disk;
 * all runs of a batch advance together, vectorised over the batch.
 
-A domain only writes `simulate`: from a `RunBatch` to values (B, C, L) and labels (B, L).
+A domain implements `simulate`: from a `RunBatch` to values (B, C, L) and labels (B, L).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
@@ -28,6 +28,27 @@ from readbench.engine.parameters import ParameterRange
 
 BATCH = 64
 """Runs per batch. Part of the data's identity: changing it changes every simulated value."""
+
+
+class ColumnTable:
+    """Columns of equal length: base of frozen dataclasses of arrays, or of such tables, whose first axis is the row."""
+
+    def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Self:
+        """The chosen rows, in the given order."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        chosen = {name: c.take(rows) if isinstance(c, ColumnTable) else c[rows] for name, c in columns.items()}
+        return type(self)(**chosen)
+
+
+def switch_states(
+    draws: NDArray[np.float64], state: NDArray[np.bool_], on: NDArray[np.float64], off: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """(L, B) two-state Markov chains from a `state` (B,), with mean stays of `on` and `off` steps; `draws` (L, B)."""
+    states = np.empty(draws.shape, dtype=np.bool_)
+    for t, drawn in enumerate(draws):
+        state = state ^ (drawn < np.where(state, 1 / on, 1 / off))
+        states[t] = state
+    return states
 
 
 @dataclass(frozen=True, eq=False)

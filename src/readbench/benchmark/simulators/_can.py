@@ -397,7 +397,7 @@ class Can(Simulator):
     def simulate(self, batch: RunBatch) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """See `Simulator.simulate`."""
         rng, spread = batch.rng, 0.6 + 0.4 * self.difficulty
-        cars = draw_cars(self.asset_rng(), self.ASSETS, len(CHANNELS), spread).of(batch.asset)
+        cars = draw_cars(self.asset_rng(), self.ASSETS, len(CHANNELS), spread).take(batch.asset)
         trips = draw_trips(rng, len(batch), self.RUN_LENGTH)
         plan = draw_plan(rng, batch.fault, trips, self.RUN_LENGTH, self.difficulty)
         phases = rng.integers(0, 256, (len(batch), len(BUS))).astype(np.float64)

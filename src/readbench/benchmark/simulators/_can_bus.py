@@ -24,13 +24,14 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, read_shipped_rows
+from readbench.benchmark.simulators._base import ColumnTable, switch_states
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -51,8 +52,8 @@ BRAKE_LIMIT = 9.0  # m/s2 at full pressure: dry road
 
 
 @dataclass(frozen=True, eq=False)
-class Cars:
-    """Figures of cars, one row per car (or per run, after `of`).
+class Cars(ColumnTable):
+    """Figures of cars, one row per car (or per run, after `take`).
 
     Args:
         mass: (A,) kg with load.
@@ -71,10 +72,6 @@ class Cars:
     rolling: Array
     cooling: Array
     offsets: Array
-
-    def of(self, rows: NDArray[np.int32]) -> Self:
-        """The figures of the given cars, in that order."""
-        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
 
 def draw_cars(rng: np.random.Generator, cars: int, signals: int, spread: float) -> Cars:
@@ -411,12 +408,7 @@ def draw_plan(
 def _bursts(rng: np.random.Generator, runs: int, steps: int) -> Flags:
     """(L, B) on/off chain of forging: bursts of 1 to 4 s on average, pauses of 0.5 to 2 s."""
     on, off = rng.uniform(1, 4, runs) / STEP_S, rng.uniform(0.5, 2, runs) / STEP_S
-    draws = rng.random((steps, runs))
-    state, states = np.ones(runs, dtype=np.bool_), np.empty((steps, runs), dtype=np.bool_)
-    for t in range(steps):
-        state = state ^ (draws[t] < np.where(state, 1 / on, 1 / off))
-        states[t] = state
-    return states
+    return switch_states(rng.random((steps, runs)), np.ones(runs, dtype=np.bool_), on, off)
 
 
 TARGETS: dict[int, tuple[int, tuple[str, ...]]] = {

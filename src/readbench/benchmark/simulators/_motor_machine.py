@@ -12,11 +12,12 @@ every one, two or three revolutions).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from readbench.benchmark.simulators._base import ColumnTable
 
 Array = NDArray[np.float64]
 Phasors = NDArray[np.complex128]
@@ -36,16 +37,6 @@ GRAVITY = 9.81
 
 INNER, OUTER, BALL, IMBALANCE, MISALIGNMENT, LOOSENESS, LUBRICATION, SENSOR = range(1, 9)
 """Class indices, in the order of `INFO.faults`."""
-
-
-class BearingTable:
-    """Columns of equal length: base of frozen dataclasses of arrays whose first axis is the row."""
-
-    def take(self, rows: NDArray[np.int64] | NDArray[np.int32] | NDArray[np.bool_]) -> Self:
-        """The chosen rows, in the given order."""
-        columns = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        chosen = {name: c.take(rows) if isinstance(c, BearingTable) else c[rows] for name, c in columns.items()}
-        return type(self)(**chosen)
 
 
 @dataclass(frozen=True)
@@ -106,7 +97,7 @@ BEARINGS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Fleet(BearingTable):
+class Fleet(ColumnTable):
     """What belongs to each machine: M rows. Ranges without a source are ours, for machines of 3 to 7 kW.
 
     Args:
@@ -193,7 +184,7 @@ SEVERITY = np.array(
 
 
 @dataclass(frozen=True, eq=False)
-class MotorRegime(BearingTable):
+class MotorRegime(ColumnTable):
     """Operating point of each run: B rows.
 
     Args:
@@ -242,7 +233,7 @@ def _set_speed(rng: np.random.Generator, runs: int, spread: float) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Course(BearingTable):
+class Course(ColumnTable):
     """How the fault of each run develops: B rows.
 
     Args:
@@ -273,7 +264,7 @@ def draw_course(rng: np.random.Generator, fault: NDArray[np.int32], difficulty: 
 
 
 @dataclass(frozen=True, eq=False)
-class Defect(BearingTable):
+class Defect(ColumnTable):
     """What the fault of each run looks like, whatever it is: B rows. Ranges are ours.
 
     Args:
@@ -330,7 +321,7 @@ def draw_defect(rng: np.random.Generator, runs: int) -> Defect:
 
 
 @dataclass(frozen=True, eq=False)
-class MotorRows(BearingTable):
+class MotorRows(ColumnTable):
     """R snapshots with all that acts in each.
 
     Args:

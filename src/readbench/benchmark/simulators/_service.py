@@ -37,14 +37,14 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, SourceInfo, read_info
-from readbench.benchmark.simulators._base import RunBatch, Simulator, quantise
+from readbench.benchmark.simulators._base import ColumnTable, RunBatch, Simulator, quantise, switch_states
 from readbench.engine.registry import SOURCES
 
 Array = NDArray[np.float64]
@@ -138,8 +138,8 @@ def visits(calls: Array, outside: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Deployment:
-    """Figures of installed shops, one row per shop (or per run, after `of`).
+class Deployment(ColumnTable):
+    """Figures of installed shops, one row per shop (or per run, after `take`).
 
     Args:
         load: (A,) usual requests per second at the edge.
@@ -182,10 +182,6 @@ class Deployment:
     ceiling: Array
     nursery: Array
     failing: Array
-
-    def of(self, rows: NDArray[np.int32]) -> Self:
-        """The figures of the given shops, in that order."""
-        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
 
 def deployments(rng: np.random.Generator, assets: int, spread: float) -> Deployment:
@@ -372,11 +368,7 @@ def switching(rng: np.random.Generator, on: Array, off: Array, runs: int, steps:
     """(L, B) two-state Markov chains with mean stays of `on` and `off` steps, started in their steady state."""
     draws = rng.random((steps + 1, runs))
     state = draws[0] < on / (on + off)
-    states = np.empty((steps, runs), dtype=np.bool_)
-    for t in range(steps):
-        state = state ^ (draws[t + 1] < np.where(state, 1 / on, 1 / off))
-        states[t] = state
-    return states
+    return switch_states(draws[1:], state, on, off)
 
 
 def course(
@@ -674,7 +666,7 @@ class Service(Simulator):
     def simulate(self, batch: RunBatch) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """See `Simulator.simulate`."""
         spread = 0.6 + 0.4 * self.difficulty
-        shop = deployments(self.asset_rng(), self.ASSETS, spread).of(batch.asset)
+        shop = deployments(self.asset_rng(), self.ASSETS, spread).take(batch.asset)
         events = disturb(batch.rng, batch.fault, shop, self.RUN_LENGTH, self.difficulty)
         exact = run_network(shop, events)
         values = measure(batch.rng, exact).transpose(2, 3, 0, 1)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import CutSource, Recording, read_info
-from readbench.benchmark.sources._files import find_files, fingerprint_files, plain_name
+from readbench.benchmark.sources._files import find_files, fingerprint_files, name_each, plain_stem
 from readbench.benchmark.sources._matlab import MatValue, number_array, read_mat
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
@@ -103,7 +103,7 @@ class BearingFile:
     @property
     def id(self) -> str:
         """Unique among the files."""
-        return f"{self.rig.name}/{_stem(self.path)}"
+        return f"{self.rig.name}/{plain_stem(self.path)}"
 
 
 def read_hit(path: Path, variables: dict[str, MatValue]) -> Vibration:
@@ -219,13 +219,12 @@ class Bearings(CutSource):
 
     def _files(self, root: Path | None) -> list[BearingFile]:
         """All files; every rig must be there, or the task would be another one without a word."""
-        files: dict[str, BearingFile] = {}
+        files = []
         for rig in RIGS:
-            found = (_parse(path, rig) for path in find_files(self.info, root, rig.patterns))
-            for file in sorted(found, key=lambda file: (file.fault, file.bearing, file.rpm or 0, file.id)):
-                if (other := files.setdefault(file.id, file)) != file:
-                    raise DataError(f"{file.path}: the same recording is in {other.path}. Keep one of the two.")
-        return list(files.values())
+            paths = name_each(find_files(self.info, root, rig.patterns), plain_stem).values()
+            found = (_parse(path, rig) for path in paths)
+            files += sorted(found, key=lambda file: (file.fault, file.bearing, file.rpm or 0, file.id))
+        return files
 
     def _prepare(self, path: Path, vibration: Vibration) -> Array:
         """(T,) readings at the common rate; without their level, where it is removed."""
@@ -252,12 +251,8 @@ def resample_to_common(readings: Array, rate: int) -> Array:
     return readings if up == down else np.asarray(resample_poly(readings, up, down), np.float64)
 
 
-def _stem(path: Path) -> str:
-    return plain_name(path.name).removesuffix(".mat")
-
-
 def _parse(path: Path, rig: Rig) -> BearingFile:
-    found = rig.names.fullmatch(_stem(path))
+    found = rig.names.fullmatch(plain_stem(path))
     if not found:
         raise DataError(
             f"{path}: files of {rig.name} are called {rig.example}. Remove the file, or give it its name again."

@@ -221,8 +221,7 @@ class Ctsr:
                 raise DataError(f"{path.parent}: dataset {key[0]} is also in {other.parent}. Keep one of the two.")
         if not chosen:
             raise SourceMissingError(
-                f"{self.info.name}: no <Dataset>/<Dataset>_TRAIN.tsv below {root}/{self.info.name}. "
-                f"Get the files from {self.info.url}"
+                f"ctsr: no <Dataset>/<Dataset>_TRAIN.tsv below {root}/ctsr. Get the files from {self.info.url}"
             )
         return [chosen[key] for key in sorted(chosen)]
 

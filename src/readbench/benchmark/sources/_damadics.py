@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, CutSource, Recording, read_info
+from readbench.benchmark.sources import _files
 from readbench.benchmark.sources._episodes import Episode, stretches
-from readbench.benchmark.sources._files import find_files, fingerprint_files, name_each, plain_stem, read_csv
-from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
 
@@ -83,7 +82,7 @@ class Damadics(CutSource):
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents of all days."""
-        return fingerprint_files(self._days(root).values(), "damadics", VERSION)
+        return _files.fingerprint_files(self._days(root).values(), "damadics", VERSION)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the days in order of time, each as its unbroken stretches with at most one fault."""
@@ -92,7 +91,7 @@ class Damadics(CutSource):
 
     def _days(self, root: Path | None) -> dict[str, Path]:
         """The file of each day, in order of time."""
-        days = name_each(find_files(self.info, root, ["**/*2001.txt"]), plain_stem, "day is")
+        days = _files.name_each(_files.find_files(self.info, root, ["**/*2001.txt"]), _files.plain_stem, "day is")
         return {day: days[day] for day in sorted(days, key=_midnight)}
 
 
@@ -125,18 +124,15 @@ def episodes_of(day: str, begin: int, steps: int) -> list[Episode]:
 def _read(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Seconds of the day (T,), ascending, and readings (32, T)."""
     columns = ("second", *NAMES)
-    table = read_csv(path, columns, delimiter="\t", header=columns)
+    table = _files.read_csv(path, columns, delimiter="\t", header=columns)
     seconds = table["second"]
-    wrong = np.flatnonzero(~((seconds >= 0) & (seconds < DAY) & (seconds % 1 == 0)))
-    repeated = np.flatnonzero(np.diff(seconds) <= 0) + 1
-    if wrong.size or repeated.size:
-        row = wrong[0] if wrong.size else repeated[0]
-        what = "is no second of the day (0 to 86399)" if wrong.size else "is not later than in the row before"
-        raise DataError(f"{path}, row {row + 1}: {seconds[row]:g} in the first column {what}. Get the file again.")
+    whole = (seconds >= 0) & (seconds < DAY) & (seconds % 1 == 0)
+    _files.check_rows(
+        path, whole, lambda row: f"{seconds[row]:g} in the first column is no second of the day (0 to 86399)"
+    )
+    _files.check_times(path, seconds)
     values = np.stack([table[name] for name in NAMES])
-    empty = np.flatnonzero(~is_reading(values).any(axis=1))
-    if empty.size:
-        raise DataError(f"{path}: column {empty[0] + 2} ({NAMES[empty[0]]}) has no reading at all. Get the file again.")
+    _files.check_columns(path, values, NAMES)
     return seconds.astype(np.int64), values
 
 

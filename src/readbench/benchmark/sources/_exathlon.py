@@ -27,17 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, CutSource, Recording, read_info
-from readbench.benchmark.sources._files import (
-    csv_columns,
-    find_files,
-    fingerprint_files,
-    is_zip,
-    name_each,
-    parts_of,
-    plain_stem,
-    read_csv,
-    read_text,
-)
+from readbench.benchmark.sources import _files
 from readbench.engine.registry import SOURCES
 from readbench.engine.windows import UNLABELLED
 from readbench.errors import DataError
@@ -120,7 +110,7 @@ class Piece:
 def read_trace(path: Path) -> Iterator[Piece]:
     """The pieces of a trace between gaps of more than a minute; inside, each second takes the last row up to it."""
     columns = _columns(path)
-    table = read_csv(path, ("t", *columns.values()))
+    table = _files.read_csv(path, ("t", *columns.values()))
     times = _times(path, table["t"])
     values = np.stack([table[columns[name]] for name in RAW])
     values[values == MISSING] = np.nan
@@ -135,7 +125,7 @@ def read_trace(path: Path) -> Iterator[Piece]:
 
 def read_ground_truth(path: Path) -> dict[str, list[AnomalyInterval]]:
     """Anomalies of each disturbed trace, from the root cause to the end of its effect."""
-    reader = csv.DictReader(read_text(path).splitlines())
+    reader = csv.DictReader(_files.read_text(path).splitlines())
     lacking = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
     if lacking:
         raise DataError(f"{path}: no column {', '.join(lacking)} in the header. Get the file again.")
@@ -150,7 +140,7 @@ def read_ground_truth(path: Path) -> dict[str, list[AnomalyInterval]]:
 def _columns(path: Path) -> dict[str, str]:
     """The column of each name in RAW; those of the driver's streaming metrics embed the application's name."""
     columns: dict[str, list[str]] = {}
-    for name in csv_columns(path):
+    for name in _files.csv_columns(path):
         columns.setdefault(_APPLICATION.sub("driver_StreamingMetrics_", name), []).append(name)
     wrong = [name for name in RAW if len(columns.get(name, ())) != 1]
     if wrong:
@@ -163,12 +153,10 @@ def _columns(path: Path) -> dict[str, str]:
 
 def _times(path: Path, times: NDArray[np.float64]) -> NDArray[np.int64]:
     steps = np.diff(times, prepend=times[0])
-    wrong = np.flatnonzero(~((steps >= 0) & (times % 1 == 0) & (np.abs(times) < 1e11)))
-    if wrong.size:
-        raise DataError(
-            f"{path}, row {wrong[0] + 1}: t is {times[wrong[0]]:g}, expected whole seconds since 1970 that never go "
-            "back. Get the file again."
-        )
+    whole = (steps >= 0) & (times % 1 == 0) & (np.abs(times) < 1e11)
+    _files.check_rows(
+        path, whole, lambda row: f"t is {times[row]:g}, expected whole seconds since 1970 that never go back"
+    )
     return times.astype(np.int64)
 
 
@@ -218,8 +206,12 @@ class Exathlon(CutSource):
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of all traces, with all their parts, and of the ground truth."""
-        traces = [part for path in self._traces(root).values() for part in (parts_of(path) if is_zip(path) else [path])]
-        return fingerprint_files([*traces, self._ground_truth(root)], "exathlon", VERSION)
+        traces = [
+            part
+            for path in self._traces(root).values()
+            for part in (_files.parts_of(path) if _files.is_zip(path) else [path])
+        ]
+        return _files.fingerprint_files([*traces, self._ground_truth(root)], "exathlon", VERSION)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the traces by name; one that pauses for more than a minute is several recordings."""
@@ -236,15 +228,15 @@ class Exathlon(CutSource):
     def _traces(self, root: Path | None) -> dict[str, Path]:
         """The file of each trace (the last part of an archive in parts), by name."""
         places = ("**/app*/*", "**/app*/*/*")
-        found = find_files(self.info, root, [f"{place}.{kind}" for place in places for kind in ("zip", "csv")])
-        return dict(sorted(name_each(found, _trace_name, "trace is").items()))
+        found = _files.find_files(self.info, root, [f"{place}.{kind}" for place in places for kind in ("zip", "csv")])
+        return dict(sorted(_files.name_each(found, _trace_name, "trace is").items()))
 
     def _ground_truth(self, root: Path | None) -> Path:
-        return find_files(self.info, root, ["**/ground_truth.csv", "**/ground_truth.zip"])[0]
+        return _files.find_files(self.info, root, ["**/ground_truth.csv", "**/ground_truth.zip"])[0]
 
 
 def _trace_name(path: Path) -> str:
-    name = plain_stem(path)
+    name = _files.plain_stem(path)
     if not _TRACE.fullmatch(name):
         raise DataError(
             f"{path}: traces are named <application>_<disturbance 0 to 5>_<rate>_<number>. Rename or remove the file."

@@ -1,4 +1,4 @@
-"""What readers of sources share: files, zip archives, CSV and JSON, with errors that name the place.
+"""Shared by the readers of sources: finding files, zip archives, CSV and JSON, checks that name file and row.
 
 Zip archives hold one file, whole or in parts (`name.z01`, `name.z02`, ... and `name.zip` last). Python reads whole
 archives only. In parts put one after another, places are still counted from the beginning of the part they are in; with
@@ -17,12 +17,12 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypedDict, Unpack
 from zipfile import BadZipFile
 
 import numpy as np
@@ -31,6 +31,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import SourceInfo
+from readbench.engine.preparation import is_reading
 from readbench.errors import DataError, SourceMissingError
 
 _END = struct.Struct("<4s4H2LH")
@@ -40,10 +41,11 @@ _ENTRY = struct.Struct("<4s6H3L5H2L")
 """Entry of the central directory; at 10, 11 and 12 the lengths behind it, at 13 its part, at 16 its place."""
 _ENTRY_MARK = b"PK\x01\x02"
 _ENCRYPTED = 1
+AGAIN = "Get the file again."
 
 
 def is_zip(path: Path) -> bool:
-    """Whether a file is a zip archive by its name."""
+    """True for a name that ends in `.zip`."""
     return path.suffix == ".zip"
 
 
@@ -156,12 +158,31 @@ def short_name(path: Path) -> str:
 
 
 def name_each(paths: Iterable[Path], name: Callable[[Path], str], what: str = "recording is") -> dict[str, Path]:
-    """Files by the names of what they hold (with a verb, `what` that is); the same twice could straddle a split."""
+    """Files by the name of their content; raises `DataError` for two of one name, which could straddle a split.
+
+    `what` names the content in the error, with a verb.
+    """
     found: dict[str, Path] = {}
     for path in paths:
         if (other := found.setdefault(name(path), path)) != path:
             raise DataError(f"{path}: the same {what} in {other}. Keep one of the two.")
     return found
+
+
+def require_all(info: SourceInfo, found: Mapping[str, Path], wanted: Iterable[str], ending: str) -> None:
+    """Raise `SourceMissingError` unless all wanted files were found; errors name them with their ending."""
+    if lacking := [f"{name}{ending}" for name in wanted if name not in found]:
+        folder = next(iter(found.values())).parent
+        raise SourceMissingError(f"{info.name}: no {', '.join(lacking)} in {folder}. Get the files from {info.url}")
+
+
+def find_beside(info: SourceInfo, path: Path, name: str) -> Path:
+    """Another file in the same folder, plain or gzipped."""
+    plain = path.parent / name
+    for candidate in (plain, plain.with_name(f"{plain.name}.gz")):
+        if candidate.is_file():
+            return candidate
+    raise SourceMissingError(f"{path}: there is no {name} beside it. Get the files from {info.url}")
 
 
 def check_unique(paths: Iterable[Path]) -> None:
@@ -233,20 +254,19 @@ def csv_columns(path: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read_csv(
-    path: Path,
-    columns: Iterable[str],
-    *,
-    time: str = "",
-    delimiter: str = ",",
-    header: Sequence[str] = (),
-    time_format: str = "",
-    gaps: Sequence[str] = (),
-) -> dict[str, NDArray[np.float64]]:
+class CsvForm(TypedDict, total=False):
+    """Options of `csv_blocks`, which explains them."""
+
+    time: str
+    delimiter: str
+    header: Sequence[str]
+    time_format: str
+    gaps: Sequence[str]
+
+
+def read_csv(path: Path, columns: Iterable[str], **form: Unpack[CsvForm]) -> dict[str, NDArray[np.float64]]:
     """The named columns of a small CSV file as numbers, (rows,) each; as `csv_blocks`, and at least one row."""
-    blocks = list(
-        csv_blocks(path, columns, time=time, delimiter=delimiter, header=header, time_format=time_format, gaps=gaps)
-    )
+    blocks = list(csv_blocks(path, columns, **form))
     if not any(values.size for block in blocks for values in block.values()):
         raise DataError(f"{path}: no rows after the header. The file is incomplete: get it again.")
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
@@ -297,12 +317,12 @@ def csv_blocks(
 
 
 def csv_parts(
-    path: Path, columns: Iterable[str], rows: int, *, time: str = "", delimiter: str = ","
+    path: Path, columns: Iterable[str], rows: int, **form: Unpack[CsvForm]
 ) -> Iterator[dict[str, NDArray[np.float64]]]:
     """The same columns as `csv_blocks`, in parts of exactly `rows` rows, the last one shorter; at least one row."""
     held: dict[str, NDArray[np.float64]] = {}
     done = 0
-    for block in csv_blocks(path, columns, time=time, delimiter=delimiter):
+    for block in csv_blocks(path, columns, **form):
         held = {name: np.concatenate([held.get(name, values[:0]), values]) for name, values in block.items()}
         while len(next(iter(held.values()))) >= rows:
             yield {name: values[:rows] for name, values in held.items()}
@@ -326,6 +346,45 @@ def numbers_of(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) / unit, np.float64)
 
 
+def check_rows(
+    path: Path,
+    good: NDArray[np.bool_] | np.bool_,
+    what: str | Callable[[int], str],
+    *,
+    first_row: int = 1,
+    remedy: str = AGAIN,
+) -> None:
+    """Raise `DataError` about the first row that is not good.
+
+    Args:
+        path: named in the error.
+        good: (rows,) which rows are as they should be.
+        what: what is wrong with the row, or a function that says so of a position.
+        first_row: number of the first row.
+        remedy: what the reader of the error can do.
+    """
+    wrong = np.flatnonzero(~good)
+    if wrong.size:
+        found = what if isinstance(what, str) else what(int(wrong[0]))
+        raise DataError(f"{path}, row {wrong[0] + first_row}: {found}. {remedy}")
+
+
+def check_columns(path: Path, values: NDArray[np.float64], names: Sequence[str]) -> None:
+    """Raise `DataError` unless each of the columns (C, rows) has a reading."""
+    empty = np.flatnonzero(~is_reading(values).any(axis=1))
+    if empty.size:
+        raise DataError(f"{path}: column {names[empty[0]]!r} has no reading at all. {AGAIN}")
+
+
+def check_complete(path: Path, values: NDArray[np.float64], rows: int) -> None:
+    """Raise `DataError` unless the columns (C, T) have so many rows without a gap."""
+    if values.shape[1] != rows or not np.isfinite(values).all():
+        raise DataError(
+            f"{path}: {values.shape[1]} rows with {int((~np.isfinite(values)).sum())} gaps, expected {rows} rows "
+            "without any. The file is incomplete: get it again."
+        )
+
+
 def check_times(path: Path, times: NDArray[np.float64], *, clock_change: float = 0.0, first_row: int = 1) -> None:
     """Raise `DataError` unless every row has a time that is later than in the row before.
 
@@ -337,12 +396,9 @@ def check_times(path: Path, times: NDArray[np.float64], *, clock_change: float =
     """
     steps = np.diff(times, prepend=-np.inf)
     put_back = (steps < 0) & (steps + clock_change > 0) & (steps + clock_change <= 60)
-    wrong = np.flatnonzero(~((steps > 0) | put_back))
-    if wrong.size:
-        raise DataError(
-            f"{path}, row {wrong[0] + first_row}: the time is missing or not later than in the row before. "
-            "Sort the rows by time, remove repeated ones, or get the file again."
-        )
+    remedy = "Sort the rows by time, remove repeated ones, or get the file again."
+    what = "the time is missing or not later than in the row before"
+    check_rows(path, (steps > 0) | put_back, what, first_row=first_row, remedy=remedy)
 
 
 def fingerprint_files(paths: Iterable[Path], *extra: object) -> str:

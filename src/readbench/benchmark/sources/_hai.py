@@ -36,20 +36,10 @@ from readbench.benchmark.protocol import (
     read_shipped_rows,
     rows_before,
 )
+from readbench.benchmark.sources import _files
 from readbench.benchmark.sources._episodes import Episode, runs, stretches
-from readbench.benchmark.sources._files import (
-    check_times,
-    csv_columns,
-    csv_parts,
-    find_files,
-    fingerprint_files,
-    name_each,
-    plain_stem,
-    read_csv,
-)
-from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
-from readbench.errors import DataError, SourceMissingError
+from readbench.errors import DataError
 
 LOOPS = {row["loop"]: row["class"] for row in read_shipped_rows(__name__, "hai/loops.csv")}
 """The attacked control loops and the names of their classes, in order."""
@@ -127,7 +117,7 @@ class Hai(CutSource):
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents of all files."""
-        return fingerprint_files(self._files(root).values(), "hai", VERSION)
+        return _files.fingerprint_files(self._files(root).values(), "hai", VERSION)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Test files attack by attack, then training files in parts of 4.5 hours."""
@@ -139,20 +129,15 @@ class Hai(CutSource):
 
     def _files(self, root: Path | None) -> dict[str, Path]:
         """All eight files by name."""
-        wanted = (*SCHEDULE, *TRAINING)
-        found = find_files(self.info, root, [f"{place}{name}.csv" for place in PLACES for name in PATTERNS])
-        files = name_each(found, plain_stem)
-        lacking = [f"{name}.csv" for name in wanted if name not in files]
-        if lacking:
-            raise SourceMissingError(
-                f"hai: {', '.join(lacking)} not beside {found[0]}. Get the files of version 21.03 from {self.info.url}"
-            )
+        found = _files.find_files(self.info, root, [f"{place}{name}.csv" for place in PLACES for name in PATTERNS])
+        files = _files.name_each(found, _files.plain_stem)
+        _files.require_all(self.info, files, (*SCHEDULE, *TRAINING), ".csv")
         return files
 
 
 def _test_recordings(name: str, path: Path) -> Iterator[Recording]:
-    table = read_csv(path, (*TAGS, "attack"), time="time", delimiter=_delimiter(path))
-    check_times(path, table["time"])
+    table = _files.read_csv(path, (*TAGS, "attack"), time="time", delimiter=_delimiter(path))
+    _files.check_times(path, table["time"])
     values = _values(path, table)
     attacked = _attacked(path, table["attack"])
     for part in stretches(len(attacked), match_attacks(name, path, table["time"], attacked)):
@@ -171,13 +156,12 @@ def _test_recordings(name: str, path: Path) -> Iterator[Recording]:
 
 def _training_recordings(name: str, path: Path, protocol: Protocol) -> Iterator[Recording]:
     done, last, before = 0, np.empty(0), np.empty((len(TAGS), 0))
-    for number, table in enumerate(csv_parts(path, (*TAGS, "attack"), PART, time="time", delimiter=_delimiter(path))):
-        check_times(path, np.append(last, table["time"]), first_row=done + 1 - len(last))
-        wrong = np.flatnonzero(_attacked(path, table["attack"], first_row=done + 1))
-        if wrong.size:
-            raise DataError(
-                f"{path}, row {done + wrong[0] + 1}: an attack, but training files have none. Get the file again."
-            )
+    for number, table in enumerate(
+        _files.csv_parts(path, (*TAGS, "attack"), PART, time="time", delimiter=_delimiter(path))
+    ):
+        _files.check_times(path, np.append(last, table["time"]), first_row=done + 1 - len(last))
+        attacked = _attacked(path, table["attack"], first_row=done + 1)
+        _files.check_rows(path, ~attacked, "an attack, but training files have none", first_row=done + 1)
         values, labels = _values(path, table), np.zeros(len(table["time"]), np.int32)
         yield Recording(
             id=f"{name}/{number:02d}",
@@ -223,24 +207,20 @@ def match_attacks(name: str, path: Path, times: NDArray[np.float64], attacked: N
 
 def _delimiter(path: Path) -> str:
     """The header tells: no tag has a semicolon in its name."""
-    return ";" if any(";" in name for name in csv_columns(path)) else ","
+    return ";" if any(";" in name for name in _files.csv_columns(path)) else ","
 
 
 def _values(path: Path, table: Table) -> NDArray[np.float64]:
     """(79, T) readings; each tag has at least one."""
     values = np.stack([table[tag] for tag in TAGS])
-    empty = np.flatnonzero(~is_reading(values).any(axis=1))
-    if empty.size:
-        raise DataError(f"{path}: column {TAGS[empty[0]]!r} has no reading at all. Get the file again.")
+    _files.check_columns(path, values, TAGS)
     return values
 
 
 def _attacked(path: Path, marks: NDArray[np.float64], *, first_row: int = 1) -> NDArray[np.bool_]:
     """(T,) which steps are marked."""
-    wrong = np.flatnonzero(~np.isin(marks, (0.0, 1.0)))
-    if wrong.size:
-        raise DataError(
-            f"{path}, row {first_row + wrong[0]}: 'attack' is {marks[wrong[0]]:g}, but only 0 and 1 have a meaning. "
-            "Get the file again."
-        )
+    known = np.isin(marks, (0.0, 1.0))
+    _files.check_rows(
+        path, known, lambda row: f"'attack' is {marks[row]:g}, but only 0 and 1 have a meaning", first_row=first_row
+    )
     return marks == 1.0

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Recording, read_info
-from readbench.benchmark.sources._files import find_files, fingerprint_files, name_each, read_csv, short_name
+from readbench.benchmark.sources import _files
 from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
@@ -66,7 +66,7 @@ class HaizheAuv:
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents and places of all dives, and of how they are given."""
         dives = self._dives(root)
-        return fingerprint_files(dives.values(), "haizhe_auv", VERSION, self.levels, list(dives))
+        return _files.fingerprint_files(dives.values(), "haizhe_auv", VERSION, self.levels, list(dives))
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the dives, state by state."""
@@ -76,16 +76,14 @@ class HaizheAuv:
     def _dives(self, root: Path | None) -> dict[str, Path]:
         """The file of each dive by part and name; every state must be there, or a class is missing without a word."""
         patterns = ([f"**/{part}/{state}/*.csv" for part in ("train", "test")] for state in STATES)
-        found = (path for own in patterns for path in find_files(self.info, root, own))
-        return name_each(found, lambda path: f"{path.parent.parent.name}/{short_name(path)}", "dive is")
+        found = (path for own in patterns for path in _files.find_files(self.info, root, own))
+        return _files.name_each(found, lambda path: f"{path.parent.parent.name}/{_files.short_name(path)}", "dive is")
 
     def _recording(self, name: str, path: Path) -> Recording:
-        table = read_csv(path, ("time", *NAMES))
+        table = _files.read_csv(path, ("time", *NAMES))
         values = np.stack([table[channel] for channel in NAMES])
-        wrong = np.argwhere(~is_reading(values).T)
-        if wrong.size:
-            row, channel = wrong[0].tolist()
-            raise DataError(f"{path}, row {row + 1}: no reading of {NAMES[channel]!r}. Get the file again.")
+        read = is_reading(values)
+        _files.check_rows(path, read.all(axis=0), lambda row: f"no reading of {NAMES[read[:, row].argmin()]!r}")
         hour, minute, second = read_clock(path, table["time"][0])
         values = values[:, :LENGTH]
         return Recording(

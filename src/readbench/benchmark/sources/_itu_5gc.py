@@ -28,23 +28,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import BeforeSource, Channel, Cuts, Recording, read_info, rows_before
+from readbench.benchmark.sources import _files
 from readbench.benchmark.sources._episodes import runs
-from readbench.benchmark.sources._files import (
-    check_times,
-    find_files,
-    fingerprint_files,
-    plain_name,
-    read_csv,
-    read_text,
-)
 from readbench.engine.registry import SOURCES
 from readbench.engine.windows import NORMAL, UNLABELLED
-from readbench.errors import DataError, SourceMissingError
+from readbench.errors import DataError
 
 VERSION = 1
 """Raise when the same files give other recordings."""
@@ -86,7 +80,7 @@ FAULTS = ("bridge without interface", "interface down", "packet loss", "memory s
 """Codes 1 to 5: bridge-delif, interface-down, interface-loss-start, memory-stress-start, vcpu-overload-start."""
 INTERFACE_DOWN = 2
 
-_RECORDING = re.compile(r"(0\d_([abc])_(?:train|test))_data\.txt")
+_RECORDING = re.compile(r"(0\d_[abc]_(?:train|test))_data\.txt")
 _POLL = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)\.json")
 
 
@@ -106,7 +100,7 @@ class Itu5gc(BeforeSource):
     def fingerprint(self, root: Path | None) -> str:
         """Hash of data, labels and times of all recordings, and of which failures are used."""
         files = [file for one in self._recordings(root) for file in (one.data, one.labels, one.times)]
-        return fingerprint_files(files, "itu_5gc", VERSION, self.doubtful)
+        return _files.fingerprint_files(files, "itu_5gc", VERSION, self.doubtful)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the failures with the normal rows ahead of each, recording by recording."""
@@ -114,17 +108,8 @@ class Itu5gc(BeforeSource):
             yield from self._failures(one, *read_rows(one))
 
     def _recordings(self, root: Path | None) -> list[RecordingFiles]:
-        found: dict[str, RecordingFiles] = {}
-        for path in find_files(self.info, root, ["**/0[0-9]_[abc]_*_data.txt"]):
-            match = _RECORDING.fullmatch(plain_name(path.name))
-            if match is None:
-                raise DataError(f"{path}: the name is not that of a recording, such as 01_a_test_data.txt. Remove it.")
-            name, network = match.groups()
-            if name in found:
-                raise DataError(f"{path}: the same recording is in {found[name].data}. Keep one of the two.")
-            labels = _beside(path, f"{name}_label.txt")
-            found[name] = RecordingFiles(name, network, path, labels, _beside(path, f"relate_only_dataset/{name}.txt"))
-        return [found[name] for name in sorted(found)]
+        found = _files.name_each(_files.find_files(self.info, root, ["**/0[0-9]_[abc]_*_data.txt"]), _recording_name)
+        return [RecordingFiles.beside(name, path) for name, path in sorted(found.items())]
 
     def _failures(
         self, one: RecordingFiles, values: NDArray[np.float64], labels: NDArray[np.int32], times: NDArray[np.float64]
@@ -156,6 +141,13 @@ class Itu5gc(BeforeSource):
             begin = end
 
 
+def _recording_name(data: Path) -> str:
+    match = _RECORDING.fullmatch(_files.plain_name(data.name))
+    if match is None:
+        raise DataError(f"{data}: the name is not that of a recording, such as 01_a_test_data.txt. Remove it.")
+    return match[1]
+
+
 @dataclass(frozen=True)
 class RecordingFiles:
     """The three files of a recording, its name and its network."""
@@ -166,11 +158,23 @@ class RecordingFiles:
     labels: Path
     times: Path
 
+    @classmethod
+    def beside(cls, name: str, data: Path) -> Self:
+        """The other files by the place of the data; the network is the second part of the name."""
+        info, labels, times = Itu5gc.info, f"{name}_label.txt", f"relate_only_dataset/{name}.txt"
+        return cls(
+            name,
+            name.split("_")[1],
+            data,
+            _files.find_beside(info, data, labels),
+            _files.find_beside(info, data, times),
+        )
+
 
 def read_rows(one: RecordingFiles) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
     """Readings (33, T), labels (T,) and times (T,) of a recording, without rows that count more than ten seconds."""
-    table = read_csv(one.data, NAMES, delimiter=" ", header=NAMES)
-    codes = read_csv(one.labels, ["label"], header=["label"])["label"]
+    table = _files.read_csv(one.data, NAMES, delimiter=" ", header=NAMES)
+    codes = _files.read_csv(one.labels, ["label"], header=["label"])["label"]
     times = read_times(one.times)
     values = np.stack([table[name] for name in NAMES])
     if not values.shape[1] == len(codes) == len(times):
@@ -178,12 +182,10 @@ def read_rows(one: RecordingFiles) -> tuple[NDArray[np.float64], NDArray[np.int3
             f"{one.data}: {values.shape[1]} rows, but {len(codes)} labels in {one.labels.name} and {len(times)} times "
             f"in {one.times}. Get the three files again."
         )
-    wrong = np.flatnonzero(~np.isin(codes, range(len(FAULTS) + 1)))
-    if wrong.size:
-        raise DataError(
-            f"{one.labels}, row {wrong[0] + 1}: the label is {codes[wrong[0]]:g}, but only 0 to {len(FAULTS)} have a "
-            "meaning. Get the file again."
-        )
+    known = np.isin(codes, range(len(FAULTS) + 1))
+    _files.check_rows(
+        one.labels, known, lambda row: f"the label is {codes[row]:g}, but only 0 to {len(FAULTS)} have a meaning"
+    )
     octets = values[len(INTERFACES) : len(INTERFACES) + len(OCTETS)]
     octets[:] = np.log1p(np.where(octets < 0, np.nan, octets))  # a counter that was set back tells nothing
     kept = np.diff(times, prepend=-np.inf) <= PAUSE
@@ -192,7 +194,7 @@ def read_rows(one: RecordingFiles) -> tuple[NDArray[np.float64], NDArray[np.int3
 
 def read_times(path: Path) -> NDArray[np.float64]:
     """(T,) times of the polls in seconds since 1970; lines with a comma are events."""
-    polls = [(row, line) for row, line in enumerate(read_text(path).split(), start=1) if "," not in line]
+    polls = [(row, line) for row, line in enumerate(_files.read_text(path).split(), start=1) if "," not in line]
     stamps = []
     for row, line in polls:
         if (match := _POLL.fullmatch(line)) is None:
@@ -205,7 +207,7 @@ def read_times(path: Path) -> NDArray[np.float64]:
         times = np.array(stamps, "datetime64[s]").astype(np.float64)
     except ValueError as error:
         raise DataError(f"{path}: a poll has no possible time ({error}). Get the file again.") from error
-    check_times(path, times)
+    _files.check_times(path, times)
     return times
 
 
@@ -243,13 +245,3 @@ def cut_failure(
         starts += own
         found += [NORMAL] * len(own)
     return Cuts(np.array(starts, np.intp), np.array(found, np.int32))
-
-
-def _beside(data: Path, name: str) -> Path:
-    plain = data.parent / name
-    for path in (plain, plain.with_name(f"{plain.name}.gz")):
-        if path.is_file():
-            return path
-    raise SourceMissingError(
-        f"{plain} is missing, and {data.name} tells nothing without it. Get it from {Itu5gc.info.url}"
-    )

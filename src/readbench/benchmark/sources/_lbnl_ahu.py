@@ -33,14 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Cuts, CutSource, Recording, read_info, window_starts
-from readbench.benchmark.sources._files import (
-    check_times,
-    csv_columns,
-    find_one,
-    fingerprint_files,
-    read_csv,
-    read_text,
-)
+from readbench.benchmark.sources import _files
 from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.registry import SOURCES
 from readbench.engine.windows import NORMAL
@@ -124,7 +117,7 @@ class LbnlAhu(CutSource):
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents of all tables, and of whether the twin is read."""
         files = [path for pair in self._files(root).values() for path in pair]
-        return fingerprint_files(files, "lbnl_ahu", VERSION, self.twin)
+        return _files.fingerprint_files(files, "lbnl_ahu", VERSION, self.twin)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the days of each system in the order of their dates."""
@@ -139,7 +132,7 @@ class LbnlAhu(CutSource):
         return {name: (self._file(root, f"{name}.csv"), self._file(root, f"{name}-faults.csv")) for name in systems}
 
     def _file(self, root: Path | None, name: str) -> Path:
-        return find_one(self.info, root, f"**/{name}", "table is")
+        return _files.find_one(self.info, root, f"**/{name}", "table is")
 
     def _recording(self, system: str, day: OperatedDay, days: Sequence[OperatedDay]) -> Recording:
         protocol, own = self.info.protocol, SYSTEMS[system]
@@ -180,7 +173,7 @@ def read_faults(path: Path) -> dict[str, int]:
     """Class of each day with a fault, by its date."""
     faults: dict[str, int] = {}
     try:
-        rows = list(csv.DictReader(read_text(path, "utf-8-sig").splitlines(), strict=True))
+        rows = list(csv.DictReader(_files.read_text(path, "utf-8-sig").splitlines(), strict=True))
     except csv.Error as error:
         raise DataError(f"{path}: {error}. The file is damaged: get it again.") from error
     for number, row in enumerate(rows, start=1):
@@ -207,20 +200,19 @@ def _date(path: Path, number: int, text: str) -> str:
 
 def read_days(path: Path, system: str, faults: Mapping[str, int]) -> list[OperatedDay]:
     """The days of a system from its records, in the order of their dates."""
-    named = {column.removeprefix("AHU: ").strip(): column for column in csv_columns(path)}
+    named = {column.removeprefix("AHU: ").strip(): column for column in _files.csv_columns(path)}
     lacking = [name for name in (TIME, *NAMES, TRUTH) if name not in named]
     if lacking:
         raise DataError(f"{path}: no column {', '.join(lacking)}. Get the file again.")
     wanted = [named[name] for name in (*NAMES, TRUTH)]
-    table = read_csv(path, wanted, time=named[TIME], time_format=TIME_FORMAT, gaps=(NO_READING,))
+    table = _files.read_csv(path, wanted, time=named[TIME], time_format=TIME_FORMAT, gaps=(NO_READING,))
     times, truth = table[named[TIME]], table[named[TRUTH]]
     rows = np.stack([table[named[name]] for name in NAMES])
-    if not np.isfinite(times).all():
-        raise DataError(f"{path}, row {np.argmin(np.isfinite(times)) + 1}: the time is missing. Get the file again.")
+    _files.check_rows(path, np.isfinite(times), "the time is missing")
     days = []
     for midnight in np.unique(times // DAY * DAY):
         inside = times // DAY * DAY == midnight
-        check_times(path, times[inside], first_row=int(np.argmax(inside)) + 1)
+        _files.check_times(path, times[inside], first_row=int(np.argmax(inside)) + 1)
         date = str(np.datetime64(int(midnight), "s"))[:10]
         label = faults.get(date, NORMAL)
         if (truth[inside] != bool(label)).any() and (system, date) not in FORGOTTEN:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import BeforeSource, Cuts, Protocol, Recording, read_info
-from readbench.benchmark.sources._files import find_files, fingerprint_files, open_binary, plain_name, read_text
+from readbench.benchmark.sources import _files
 from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError, SourceMissingError
@@ -70,7 +70,7 @@ class Annotations:
 
 def read_header(path: Path) -> Header:
     """Read a `.hea` file."""
-    lines = [line.strip() for line in read_text(path).splitlines()]
+    lines = [line.strip() for line in _files.read_text(path).splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
     if not lines:
         raise DataError(f"{path}: the header is empty. Get the file again.")
@@ -86,7 +86,7 @@ def read_signals(path: Path, header: Header) -> NDArray[np.float32]:
     Three bytes hold one 12-bit two's complement sample of each lead. The size and the checksums of the header are
     compared, so a truncated or altered file does not pass.
     """
-    with open_binary(path) as file:
+    with _files.open_binary(path) as file:
         content = file.read()
     if len(content) != 3 * header.samples:
         raise DataError(
@@ -108,7 +108,7 @@ def read_annotations(path: Path) -> Annotations:
     It is a sequence of 16-bit words: 6 bits code, 10 bits samples since the last annotation. A SKIP word is followed
     by an interval of 32 bits, an AUX word by text; NUM, SUB and CHN words qualify an annotation and take no time.
     """
-    with open_binary(path) as file:
+    with _files.open_binary(path) as file:
         content = file.read()
     if len(content) % 2:
         raise DataError(f"{path}: {len(content)} bytes are no whole number of 16-bit words. Get the file again.")
@@ -226,7 +226,7 @@ class MitBih(BeforeSource):
     def fingerprint(self, root: Path | None) -> str:
         """Hash of headers, signals and annotations."""
         files = [file for header in self._headers(root) for file in _files_of(header)]
-        return fingerprint_files(files, VERSION)
+        return _files.fingerprint_files(files, VERSION)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """One recording per record, in the order of their numbers; a window around each beat."""
@@ -234,13 +234,12 @@ class MitBih(BeforeSource):
             yield _recording(*_files_of(path), self.info.protocol)
 
     def _headers(self, root: Path | None) -> list[Path]:
-        paths: dict[str, Path] = {}
-        for path in find_files(self.info, root, ["**/[12][0-9][0-9].hea"]):
-            if (other := paths.setdefault(_record(path), path)) != path:
-                raise DataError(f"{path}: record {_record(path)} is also in {other.parent}. Keep one of the two.")
+        paths = _files.name_each(
+            _files.find_files(self.info, root, ["**/[12][0-9][0-9].hea"]), _files.plain_stem, "record is"
+        )
         for folder in sorted({path.parent for path in paths.values()}):
             _check_list(folder, paths)
-        return [paths[record] for record in sorted(paths)]
+        return [path for _, path in sorted(paths.items())]
 
 
 def beat_windows(beats: NDArray[np.int64], classes: NDArray[np.int32], steps: int) -> Cuts:
@@ -312,7 +311,7 @@ def _recording(header_file: Path, signal_file: Path, annotation_file: Path, prot
     values = read_signals(signal_file, header)
     steps = values.shape[1]
     beats, classes = _beats(annotation_file, read_annotations(annotation_file), steps)
-    record = _record(header_file)
+    record = _files.plain_stem(header_file)
     patient = f"patient-{SAME_PATIENT.get(record, record)}"
     cuts = beat_windows(beats, classes, steps)
     own = np.searchsorted(beats, cuts.starts + HALF)
@@ -373,21 +372,11 @@ def _beats(path: Path, marks: Annotations, steps: int) -> tuple[NDArray[np.int64
     return beats, classes
 
 
-def _record(header_file: Path) -> str:
-    return plain_name(header_file.name).removesuffix(".hea")
-
-
 def _files_of(header_file: Path) -> tuple[Path, Path, Path]:
     """Header, signals and annotations of a record."""
-    return header_file, _beside(header_file, "dat"), _beside(header_file, "atr")
-
-
-def _beside(header_file: Path, suffix: str) -> Path:
-    plain = header_file.with_name(f"{_record(header_file)}.{suffix}")
-    for path in (plain, plain.with_name(f"{plain.name}.gz")):
-        if path.is_file():
-            return path
-    raise SourceMissingError(f"{plain} is missing beside {header_file.name}. Get it from {MitBih.info.url}")
+    names = (f"{_files.plain_stem(header_file)}.{ending}" for ending in ("dat", "atr"))
+    signals, marks = (_files.find_beside(MitBih.info, header_file, name) for name in names)
+    return header_file, signals, marks
 
 
 def _check_list(folder: Path, headers: dict[str, Path]) -> None:
@@ -395,7 +384,7 @@ def _check_list(folder: Path, headers: dict[str, Path]) -> None:
     listing = folder / "RECORDS"
     if not listing.is_file():
         return
-    missing = [record for record in read_text(listing).split() if record not in headers]
+    missing = [record for record in _files.read_text(listing).split() if record not in headers]
     if missing:
         raise SourceMissingError(
             f"{listing}: records {', '.join(missing)} are listed but not there. Get them from {MitBih.info.url}, or "

@@ -28,15 +28,7 @@ from typing import Literal
 import numpy as np
 
 from readbench.benchmark.protocol import Channel, CutSource, Recording, read_info, read_shipped_rows
-from readbench.benchmark.sources._files import (
-    check_times,
-    check_unique,
-    find_files,
-    fingerprint_files,
-    plain_stem,
-    read_csv,
-    short_name,
-)
+from readbench.benchmark.sources import _files
 from readbench.engine.registry import SOURCES
 from readbench.engine.windows import NORMAL
 from readbench.errors import DataError
@@ -97,7 +89,9 @@ class Nppad(CutSource):
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents and places of the runs that are read, and of the choice of channels."""
         runs = self._runs(root)
-        return fingerprint_files(runs, "nppad", VERSION, self.channels, [short_name(path) for path in runs])
+        return _files.fingerprint_files(
+            runs, "nppad", VERSION, self.channels, [_files.short_name(path) for path in runs]
+        )
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the runs by type and severity from their eleventh row on, then normal operation."""
@@ -110,31 +104,27 @@ class Nppad(CutSource):
         """Files of all types, odd severities; every type must be there, or a class would be missing without a word."""
         runs: list[Path] = []
         for kind in ACCIDENTS:
-            paths = find_files(self.info, root, (f"Operation_csv_data/{kind}/*.csv", f"{kind}/*.csv"))
+            paths = _files.find_files(self.info, root, (f"Operation_csv_data/{kind}/*.csv", f"{kind}/*.csv"))
             runs += sorted((path for path in paths if _severity(path) % 2), key=_severity)
         for name in UNDISTURBED:
-            runs += find_files(self.info, root, (f"Operation_csv_data/{name}", name))
-        check_unique(runs)
+            runs += _files.find_files(self.info, root, (f"Operation_csv_data/{name}", name))
+        _files.check_unique(runs)
         return runs
 
     def _recording(self, path: Path) -> Recording | None:
         """One run; None where it ends before its accident begins."""
         names = tuple(channel.name for channel in self.info.channels)
-        table = read_csv(path, ("TIME", *names))
-        check_times(path, table["TIME"])
+        table = _files.read_csv(path, ("TIME", *names))
+        _files.check_times(path, table["TIME"])
         rows = np.stack([table[name] for name in names])[:, :ROWS]
         if rows.shape[1] <= ONSET:
             return None
-        if rows.shape[1] < ROWS or not np.isfinite(rows).all():
-            raise DataError(
-                f"{path}: {rows.shape[1]} rows with {int((~np.isfinite(rows)).sum())} gaps, expected at least {ROWS} "
-                "rows without any. The file is incomplete: get it again."
-            )
+        _files.check_complete(path, rows, ROWS)
         kind = path.parent.name
         label = list(ACCIDENTS).index(kind) + 1 if kind in ACCIDENTS else NORMAL
         ten = 10 * (_severity(path) // 10)
         return Recording(
-            id=short_name(path),
+            id=_files.short_name(path),
             values=rows[:, ONSET:],
             channels=names,
             labels=np.full(ROWS - ONSET, label, np.int32),
@@ -149,7 +139,7 @@ class Nppad(CutSource):
 
 def _severity(path: Path) -> int:
     """Size of the accident in percent, by the name of the file; rods that go in are counted below zero."""
-    name = plain_stem(path)
+    name = _files.plain_stem(path)
     if not name.removeprefix("-").isdecimal():
         raise DataError(f"{path}: runs are named by their severity, as 25.csv. Rename or remove the file.")
     return abs(int(name))

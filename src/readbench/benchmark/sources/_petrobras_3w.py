@@ -33,18 +33,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import CutSource, Recording, read_info
-from readbench.benchmark.sources._files import (
-    check_times,
-    check_unique,
-    find_files,
-    fingerprint_files,
-    numbers_of,
-    open_binary,
-    plain_name,
-    plain_stem,
-    read_csv,
-    short_name,
-)
+from readbench.benchmark.sources import _files
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
 
@@ -94,9 +83,9 @@ class Petrobras3W(CutSource):
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents and places of all instances, and of the rule for sentinels."""
         files = self._files(root)
-        names = [short_name(path) for path in files]
+        names = [_files.short_name(path) for path in files]
         kept = () if self.sensors == "nominal" else KEPT[self.sensors]
-        return fingerprint_files(files, "petrobras_3w", VERSION, self.sentinels, names, *kept)
+        return _files.fingerprint_files(files, "petrobras_3w", VERSION, self.sentinels, names, *kept)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the instances, one file each, by class folder and name; unlabelled rows are already left out."""
@@ -105,16 +94,16 @@ class Petrobras3W(CutSource):
 
     def _files(self, root: Path | None) -> list[Path]:
         patterns = [f"{place}[0-9]/*.{kind}" for place in _PLACES for kind in ("parquet", "csv")]
-        files = find_files(self.info, root, patterns)
-        check_unique(files)
+        files = _files.find_files(self.info, root, patterns)
+        _files.check_unique(files)
         return files
 
     def _recording(self, path: Path) -> Recording:
-        instance, asset = short_name(path), _asset(path)
+        instance, asset = _files.short_name(path), _asset(path)
         columns = (*NAMES, "class")
-        is_parquet = plain_name(path.name).endswith(".parquet")
-        table = _read_parquet(path, columns) if is_parquet else read_csv(path, columns, time="timestamp")
-        check_times(path, table["timestamp"], clock_change=CLOCK_CHANGE)
+        is_parquet = _files.plain_name(path.name).endswith(".parquet")
+        table = _read_parquet(path, columns) if is_parquet else _files.read_csv(path, columns, time="timestamp")
+        _files.check_times(path, table["timestamp"], clock_change=CLOCK_CHANGE)
         labelled = _labelled(path, table["class"])
         values = drop_sentinels(np.stack([table[name][labelled] for name in NAMES]), self.sentinels)
         kept = KEPT[self.sensors]
@@ -142,7 +131,7 @@ def drop_sentinels(values: NDArray[np.float64], rule: Sentinels) -> NDArray[np.f
 
 def _asset(path: Path) -> str:
     """The well of a real instance; all simulated instances are one asset, and so are all drawn ones."""
-    match = _INSTANCE.fullmatch(plain_stem(path))
+    match = _INSTANCE.fullmatch(_files.plain_stem(path))
     if match is None:
         raise DataError(
             f"{path}: instances are named WELL-<number>_<14 digits>, SIMULATED_<number> or DRAWN_<number>. "
@@ -154,12 +143,12 @@ def _asset(path: Path) -> str:
 def _read_parquet(path: Path, columns: tuple[str, ...]) -> Table:
     """Columns of one instance, (rows,) each, NaN where there is nothing; `timestamp` in seconds since 1970."""
     try:
-        with open_binary(path) as file:
+        with _files.open_binary(path) as file:
             # Instances are a few megabytes, and from memory a gzipped one is read like any other.
             content = pyarrow.parquet.ParquetFile(pa.BufferReader(file.read()))
             _check_columns(path, content.schema_arrow, columns)
             table = content.read(columns=[*columns, "timestamp"], use_threads=False)
-        numbers: Table = {name: numbers_of(table[name]) for name in (*columns, "timestamp")}
+        numbers: Table = {name: _files.numbers_of(table[name]) for name in (*columns, "timestamp")}
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(
             f"{path}: {str(error).strip()}. The file is damaged or no parquet file: get it again."
@@ -182,12 +171,12 @@ def _check_columns(path: Path, schema: pa.Schema, columns: tuple[str, ...]) -> N
 def _labelled(path: Path, codes: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(rows,) which rows have a class; any class must be one that the dataset defines."""
     labelled = ~np.isnan(codes)
-    wrong = np.flatnonzero(labelled & ~np.isin(codes, VOCABULARY))
-    if wrong.size:
-        raise DataError(
-            f"{path}, row {wrong[0] + 1}: class {codes[wrong[0]]:g} is none of {', '.join(map(str, VOCABULARY))}. "
-            "The file is damaged or of a newer version of the dataset."
-        )
+    _files.check_rows(
+        path,
+        ~labelled | np.isin(codes, VOCABULARY),
+        lambda row: f"class {codes[row]:g} is none of {', '.join(map(str, VOCABULARY))}",
+        remedy="The file is damaged or of a newer version of the dataset.",
+    )
     if not labelled.any():
         raise DataError(f"{path}: no row has a class. Get the file again, or remove it.")
     return labelled

@@ -33,16 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, CutSource, Recording, read_info
-from readbench.benchmark.sources._files import (
-    check_times,
-    check_unique,
-    find_files,
-    fingerprint_files,
-    open_binary,
-    plain_name,
-    plain_stem,
-    read_csv,
-)
+from readbench.benchmark.sources import _files
 from readbench.engine.registry import SOURCES
 from readbench.engine.windows import NORMAL, UNLABELLED
 from readbench.errors import DataError
@@ -97,7 +88,7 @@ class Phmap23(CutSource):
         """Hash of the contents of all cases and of both tables of the truth."""
         cases = self._cases(root)
         truths = self._truth_files(root, cases)
-        return fingerprint_files([*cases.values(), *truths], "phmap23", VERSION, list(cases))
+        return _files.fingerprint_files([*cases.values(), *truths], "phmap23", VERSION, list(cases))
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the cases by number, copies left out."""
@@ -125,11 +116,11 @@ class Phmap23(CutSource):
     def _cases(self, root: Path | None) -> dict[int, Path]:
         """File of each case by its number."""
         parts = [f"{place}{part}/data/Case*.csv" for place in ("dataset/", "") for part in ("train", "test")]
-        paths = find_files(self.info, root, parts)
-        check_unique(paths)
+        paths = _files.find_files(self.info, root, parts)
+        _files.check_unique(paths)
         cases: dict[int, Path] = {}
         for path in paths:
-            match = _CASE.fullmatch(plain_stem(path))
+            match = _CASE.fullmatch(_files.plain_stem(path))
             if match is None:
                 raise DataError(f"{path}: cases are named Case001.csv to Case223.csv. Rename or remove the file.")
             cases[int(match[1])] = path
@@ -138,26 +129,22 @@ class Phmap23(CutSource):
     def _truth_files(self, root: Path | None, cases: Mapping[int, Path]) -> list[Path]:
         """Tables of the truth, one for each part of the challenge that is there."""
         parts = {path.parent.parent.name for path in cases.values()}
-        return [find_files(self.info, root, TRUTHS[part])[0] for part in sorted(parts, reverse=True)]
+        return [_files.find_files(self.info, root, TRUTHS[part])[0] for part in sorted(parts, reverse=True)]
 
     def _truths(self, root: Path | None, cases: Mapping[int, Path]) -> dict[int, PropulsionTruth]:
         truths: dict[int, PropulsionTruth] = {}
         for path in self._truth_files(root, cases):
-            is_sheet = plain_name(path.name).endswith(".xlsx")
+            is_sheet = _files.plain_name(path.name).endswith(".xlsx")
             truths |= read_labels(path) if is_sheet else read_answers(path)
         return truths
 
 
 def read_case(path: Path) -> NDArray[np.float64]:
     """(7, 1200) pressures of a firing, without the row at rest."""
-    table = read_csv(path, ("TIME", *NAMES))
-    check_times(path, table["TIME"])
+    table = _files.read_csv(path, ("TIME", *NAMES))
+    _files.check_times(path, table["TIME"])
     values = np.stack([table[name] for name in NAMES])
-    if values.shape[1] != ROWS or not np.isfinite(values).all():
-        raise DataError(
-            f"{path}: {values.shape[1]} rows with {int((~np.isfinite(values)).sum())} gaps, expected {ROWS} rows "
-            "without any. The file is incomplete: get it again."
-        )
+    _files.check_complete(path, values, ROWS)
     return np.ascontiguousarray(values[:, 1:])
 
 
@@ -180,11 +167,9 @@ def read_labels(path: Path) -> dict[int, PropulsionTruth]:
 
 def read_answers(path: Path) -> dict[int, PropulsionTruth]:
     """The published truth of the test part, by case."""
-    table = read_csv(path, ANSWERS)
+    table = _files.read_csv(path, ANSWERS)
     rows = np.stack([table[name] for name in ANSWERS], axis=1)
-    wrong = np.flatnonzero(~(np.abs(rows) <= LARGEST_ANSWER).all(axis=1))
-    if wrong.size:
-        raise DataError(f"{path}, row {wrong[0] + 1}: a number is missing or too large. Get the file again.")
+    _files.check_rows(path, (np.abs(rows) <= LARGEST_ANSWER).all(axis=1), "a number is missing or too large")
     truths = {}
     for craft, number, abnormal, kind, bubble, valve in rows.astype(int).tolist():
         labels = {
@@ -209,7 +194,7 @@ def read_sheet(path: Path) -> list[dict[str, str]]:
     A column is called as its cell in the second row says, or else as the one in the first row.
     """
     try:
-        with open_binary(path) as file:
+        with _files.open_binary(path) as file:
             content = BytesIO(file.read())
         with zipfile.ZipFile(content) as book:
             words = [_text(item) for item in _parse(book, "xl/sharedStrings.xml").iter(f"{_SHEET}si")]

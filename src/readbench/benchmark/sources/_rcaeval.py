@@ -28,15 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, CutSource, Recording, read_info
-from readbench.benchmark.sources._files import (
-    check_times,
-    csv_columns,
-    find_files,
-    fingerprint_files,
-    folder_of,
-    read_csv,
-    read_text,
-)
+from readbench.benchmark.sources import _files
 from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError, SourceMissingError
@@ -102,12 +94,8 @@ def pattern(collection: Collection) -> str:
 
 def cases_of(collection: Collection, paths: Iterable[Path]) -> list[InjectedCase]:
     """The cases behind these tables, sorted by group and repetition; each once."""
-    cases: dict[str, InjectedCase] = {}
-    for path in paths:
-        case = _case(collection, path)
-        if (other := cases.setdefault(case.id, case)) != case:
-            raise DataError(f"{path}: the same case is in {other.path.parent}. Keep one of the two.")
-    return [cases[name] for name in sorted(cases)]
+    found = _files.name_each(paths, lambda path: _case(collection, path).id, "case is")
+    return [_case(collection, path) for _, path in sorted(found.items())]
 
 
 def read_injected(path: Path) -> MetricTable:
@@ -129,17 +117,9 @@ def read_one_sided(path: Path, *, faulty: bool) -> MetricTable:
     return MetricTable(table.channels, table.values, float(table.times[0]), 0 if faulty else len(table.times))
 
 
-def sibling(path: Path, name: str) -> Path:
-    """Another file of the same case, plain or gzipped."""
-    for candidate in (path.with_name(name), path.with_name(f"{name}.gz")):
-        if candidate.is_file():
-            return candidate
-    raise DataError(f"{path}: there is no {name} beside it. The case is incomplete: get it again.")
-
-
 def metric_names(path: Path) -> tuple[str, ...]:
     """The metrics of a table, by its header."""
-    names = csv_columns(path)
+    names = _files.csv_columns(path)
     if "time" not in names or len(names) < 2 or not all(names):
         raise DataError(
             f"{path}: expected the column 'time' and at least one metric, found {', '.join(names)[:200]}. "
@@ -157,8 +137,8 @@ class _Table:
 
 def _read(path: Path) -> _Table:
     channels = metric_names(path)
-    columns = read_csv(path, ("time", *channels))
-    check_times(path, columns["time"])
+    columns = _files.read_csv(path, ("time", *channels))
+    _files.check_times(path, columns["time"])
     values = np.stack([columns[name] for name in channels])
     if not is_reading(values).any():
         raise DataError(f"{path}: no metric has any reading. Get the file again.")
@@ -178,8 +158,8 @@ def _case(collection: Collection, path: Path) -> InjectedCase:
 
 
 def _injection(path: Path) -> float:
-    note = sibling(path, INJECTION)
-    text = read_text(note).strip()
+    note = _files.find_beside(RcaEval.info, path, INJECTION)
+    text = _files.read_text(note).strip()
     try:
         seconds = float(text)
     except ValueError:
@@ -221,8 +201,9 @@ class RcaEval(CutSource):
         """Hash of all tables and injection times, and of where they lie."""
         collection, cases = self._cases(root)
         tables = self._tables(root)
-        notes = [] if collection == "sock-shop-1" else [sibling(case.path, INJECTION) for case in cases]
-        return fingerprint_files([*tables, *notes], "rcaeval", VERSION, collection, [case.id for case in cases])
+        injected = () if collection == "sock-shop-1" else cases
+        notes = [_files.find_beside(self.info, case.path, INJECTION) for case in injected]
+        return _files.fingerprint_files([*tables, *notes], "rcaeval", VERSION, collection, [case.id for case in cases])
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the cases by group and repetition; a case of Sock Shop 1 is two recordings."""
@@ -231,7 +212,7 @@ class RcaEval(CutSource):
         collection, cases = self._cases(root)
         for case in cases:
             if collection == "sock-shop-1":
-                normal = read_one_sided(sibling(case.path, NORMAL_TABLE), faulty=False)
+                normal = read_one_sided(_files.find_beside(RcaEval.info, case.path, NORMAL_TABLE), faulty=False)
                 faulty = _recording(f"{case.id}/anomalous", case, read_one_sided(case.path, faulty=True), axis)
                 usual = _recording(f"{case.id}/normal", case, normal, axis)
                 yield usual
@@ -241,11 +222,11 @@ class RcaEval(CutSource):
 
     def _cases(self, root: Path | None) -> tuple[Collection, list[InjectedCase]]:
         """The collection to read, and its cases."""
-        folder = folder_of(self.info, root)
+        folder = _files.folder_of(self.info, root)
         wanted = [name for name in TABLES if self.collection in ("auto", name)]
         for collection in wanted:
             try:
-                return collection, cases_of(collection, find_files(self.info, root, [pattern(collection)]))
+                return collection, cases_of(collection, _files.find_files(self.info, root, [pattern(collection)]))
             except SourceMissingError:
                 continue
         places = " or ".join(pattern(name).removeprefix("**/") for name in wanted)
@@ -254,8 +235,8 @@ class RcaEval(CutSource):
     def _tables(self, root: Path | None) -> list[Path]:
         collection, cases = self._cases(root)
         tables = [case.path for case in cases]
-        normals = [sibling(path, NORMAL_TABLE) for path in tables] if collection == "sock-shop-1" else []
-        return [*tables, *normals]
+        two_sided = tables if collection == "sock-shop-1" else ()
+        return [*tables, *(_files.find_beside(self.info, path, NORMAL_TABLE) for path in two_sided)]
 
 
 def _recording(identity: str, case: InjectedCase, metrics: MetricTable, axis: tuple[str, ...]) -> Recording:

@@ -29,7 +29,6 @@ attacked in them when; from tables or frames to signals; the source.
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -42,15 +41,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, read_info, rows_before
-from readbench.benchmark.sources._files import (
-    csv_blocks,
-    find_files,
-    fingerprint_files,
-    folder_of,
-    open_binary,
-    plain_stem,
-    read_text,
-)
+from readbench.benchmark.sources import _files
 from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError, SourceMissingError
@@ -143,7 +134,7 @@ def read_log(path: Path) -> Frames:
     """Frames of a candump log: lines such as `(1030000000.000000) can0 162#00080003EA11F4CE`."""
     parts = []
     line = 1
-    with open_binary(path) as file:
+    with _files.open_binary(path) as file:
         rest = b""
         while block := file.read(BLOCK):
             whole, newline, rest = (rest + block).rpartition(b"\n")
@@ -171,7 +162,7 @@ def read_untimed(path: Path, interval: tuple[float, float], elapsed: float) -> F
     """
     types = {"id": pa.int64()} | {f"byte{i}": pa.uint8() for i in range(8)} | {"label": pa.float64()}
     try:
-        with open_binary(path) as file:
+        with _files.open_binary(path) as file:
             table = pyarrow.csv.read_csv(
                 file,
                 read_options=pyarrow.csv.ReadOptions(column_names=list(types), use_threads=False),
@@ -209,7 +200,7 @@ def read_dbc(path: Path) -> Layout:
     """Signals of a DBC file; numbered by names such as `Signal_3_of_ID` where they have them, else as they stand."""
     layout: dict[int, list[tuple[int, DbcSignal]]] = {}
     message: list[tuple[int, DbcSignal]] = []
-    for number, line in enumerate(read_text(path, "cp1252").splitlines(), start=1):
+    for number, line in enumerate(_files.read_text(path, "cp1252").splitlines(), start=1):
         if head := _MESSAGE.match(line.strip()):
             message = layout.setdefault(int(head[1]), [])
         elif line.strip().startswith("SG_ "):
@@ -224,7 +215,7 @@ def read_dbc(path: Path) -> Layout:
 def read_layout(path: Path) -> Layout:
     """Signals of a CSV table: `id_dec`, `start_bit`, `length`, `byte_order` (motorola or intel), `signed` (0 or 1)."""
     layout: dict[int, list[DbcSignal]] = {}
-    for number, row in enumerate(csv.DictReader(read_text(path).splitlines()), start=2):
+    for number, row in enumerate(csv.DictReader(_files.read_text(path).splitlines()), start=2):
         try:
             motorola = {"motorola": True, "intel": False}[row["byte_order"]]
             signal = DbcSignal(int(row["start_bit"]), int(row["length"]), motorola, signed=bool(int(row["signed"])))
@@ -361,10 +352,7 @@ def read_metadata(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     """What capture_metadata.json (or metadata.json) files say, by capture; later files go before earlier ones."""
     merged: dict[str, dict[str, Any]] = {}
     for path in paths:
-        try:
-            content = json.loads(read_text(path))
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}: not JSON ({error}). Get the file again.") from error
+        content = _files.parse_json(str(path), _files.read_text(path))
         if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
             raise DataError(f"{path}: expected one object per capture, by name. Get the file again.")
         merged.update(content)
@@ -372,7 +360,7 @@ def read_metadata(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
 
 
 def _capture(form: Form, path: Path, metadata: dict[str, dict[str, Any]]) -> Capture:
-    name = plain_stem(path)
+    name = _files.plain_stem(path)
     entry = metadata.get(name, {})
     match = _ATTACK.fullmatch(name)
     if not match and path.parent.name != "ambient":
@@ -476,7 +464,7 @@ def read_extraction(path: Path) -> Drive:
     times, injected = [], []
     pieces: dict[int, list[tuple[NDArray[np.intp], NDArray[np.float32]]]] = {}
     done = 0
-    for block in csv_blocks(path, ("Label", "Time", "ID", *COLUMNS)):
+    for block in _files.csv_blocks(path, ("Label", "Time", "ID", *COLUMNS)):
         for number, rows, values in _by_id(path, block, done):
             pieces.setdefault(number, []).append((done + rows, values))
         times.append(block["Time"])
@@ -543,7 +531,7 @@ class Road(CutSource):
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the captures in use, their metadata and the layout of signals."""
         captures = [capture.path for capture in self._captures(root)]
-        return fingerprint_files([*captures, *self._metadata(root), *self._layout_files(root)], VERSION)
+        return _files.fingerprint_files([*captures, *self._metadata(root), *self._layout_files(root)], VERSION)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """The captures in the order of their groups, each as one recording per 164 s."""
@@ -566,7 +554,7 @@ class Road(CutSource):
         return (*lacking, *([f"{ambient} ambient captures"] if ambient > 0 else []))
 
     def _captures(self, root: Path | None) -> list[Capture]:
-        folder = folder_of(self.info, root)
+        folder = _files.folder_of(self.info, root)
         files = [(form, path) for form, patterns in PATTERNS.items() for path in self._optional(root, *patterns)]
         captures = choose_captures(files, read_metadata(self._metadata(root)))
         if not captures:
@@ -599,7 +587,7 @@ class Road(CutSource):
 
     def _optional(self, root: Path | None, *patterns: str) -> list[Path]:
         try:
-            return find_files(self.info, root, patterns)
+            return _files.find_files(self.info, root, patterns)
         except SourceMissingError:
             return []
 

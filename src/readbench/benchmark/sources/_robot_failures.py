@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, Recording, read_info
-from readbench.benchmark.sources._files import find_files, fingerprint_files, name_each, read_text
+from readbench.benchmark.sources._files import find_files, fingerprint_files, name_each, read_text, require_all
 from readbench.engine.registry import SOURCES
-from readbench.errors import DataError, SourceMissingError
+from readbench.errors import DataError
 
 VERSION = 1
 """Raise when the same files give other recordings."""
@@ -104,12 +104,7 @@ class RobotFailures:
         """The file of each problem, all five."""
         found = find_files(self.info, root, ["lp[1-5].data", "lp[1-5].data.txt"])
         files = name_each(found, lambda path: path.name.partition(".")[0], "examples are")
-        lacking = [f"{problem}.data" for problem in LABELS if problem not in files]
-        if lacking:
-            folder = next(iter(files.values())).parent
-            raise SourceMissingError(
-                f"robot_failures: no {', '.join(lacking)} in {folder}. Get the files from {self.info.url}"
-            )
+        require_all(self.info, files, LABELS, ".data")
         return files
 
 

@@ -17,14 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import CutSource, Recording, read_info
-from readbench.benchmark.sources._files import (
-    check_times,
-    check_unique,
-    find_files,
-    fingerprint_files,
-    read_csv,
-    short_name,
-)
+from readbench.benchmark.sources import _files
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
 
@@ -54,7 +47,7 @@ class Skab(CutSource):
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents and places of all files."""
         files = self._files(root)
-        return fingerprint_files(files, "skab", VERSION, [short_name(path) for path in files])
+        return _files.fingerprint_files(files, "skab", VERSION, [_files.short_name(path) for path in files])
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the experiments, one file each, by folder and number."""
@@ -66,20 +59,20 @@ class Skab(CutSource):
         files = [
             path
             for folder in FOLDERS
-            for path in find_files(self.info, root, (f"{folder}/*.csv", f"data/{folder}/*.csv"))
+            for path in _files.find_files(self.info, root, (f"{folder}/*.csv", f"data/{folder}/*.csv"))
         ]
-        check_unique(files)
+        _files.check_unique(files)
         return files
 
     def _recording(self, path: Path) -> Recording:
         fault = _fault(path)
         names = tuple(channel.name for channel in self.info.channels)
         columns = names if fault is None else (*names, "anomaly")
-        table = read_csv(path, columns, time="datetime", delimiter=";")
+        table = _files.read_csv(path, columns, time="datetime", delimiter=";")
         values = np.stack([table[name] for name in names])
-        check_times(path, table["datetime"])
-        _check_channels(path, values, names)
-        experiment = short_name(path)
+        _files.check_times(path, table["datetime"])
+        _files.check_columns(path, values, names)
+        experiment = _files.short_name(path)
         return Recording(
             id=experiment,
             values=values,
@@ -94,7 +87,7 @@ class Skab(CutSource):
 
 def _fault(path: Path) -> int | None:
     """Class of the anomaly in a file, by its place; None where there is no anomaly."""
-    folder, _, number = short_name(path).partition("/")
+    folder, _, number = _files.short_name(path).partition("/")
     if folder == NORMAL_FOLDER:
         return None
     if folder in FAULT_FOLDERS:
@@ -109,16 +102,6 @@ def _fault(path: Path) -> int | None:
 
 def _labels(path: Path, anomaly: NDArray[np.float64], fault: int) -> NDArray[np.int32]:
     """(T,) the fault where the file marks an anomaly."""
-    wrong = np.flatnonzero(~np.isin(anomaly, (0.0, 1.0)))
-    if wrong.size:
-        raise DataError(
-            f"{path}, row {wrong[0] + 1}: 'anomaly' is {anomaly[wrong[0]]:g}, but only 0 and 1 have a meaning. "
-            "Get the file again."
-        )
+    known = np.isin(anomaly, (0.0, 1.0))
+    _files.check_rows(path, known, lambda row: f"'anomaly' is {anomaly[row]:g}, but only 0 and 1 have a meaning")
     return np.where(anomaly == 1.0, fault, 0).astype(np.int32)
-
-
-def _check_channels(path: Path, values: NDArray[np.float64], names: tuple[str, ...]) -> None:
-    for name, readings in zip(names, values, strict=True):
-        if not np.isfinite(readings).any():
-            raise DataError(f"{path}: column {name!r} has no reading at all. Get the file again.")

@@ -21,14 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Recording, read_info
-from readbench.benchmark.sources._files import (
-    find_files,
-    fingerprint_files,
-    name_each,
-    number_list,
-    open_binary,
-    parse_json,
-)
+from readbench.benchmark.sources import _files
 from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
@@ -66,7 +59,7 @@ class TelecomTs:
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents and places of all files."""
         files = self._files(root)
-        return fingerprint_files(files.values(), "telecomts", VERSION, list(files))
+        return _files.fingerprint_files(files.values(), "telecomts", VERSION, list(files))
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the windows, file by file, line by line."""
@@ -76,7 +69,7 @@ class TelecomTs:
 
     def _files(self, root: Path | None) -> dict[str, Path]:
         """All files by their place, from `anomalous` or `normal` on."""
-        return name_each(find_files(self.info, root, ["**/chunked.jsonl"]), _place, "windows are")
+        return _files.name_each(_files.find_files(self.info, root, ["**/chunked.jsonl"]), _place, "windows are")
 
 
 def _place(path: Path) -> str:
@@ -95,10 +88,10 @@ def _place(path: Path) -> str:
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number and object of each line that is not empty; at least one."""
     found = False
-    with open_binary(path) as file:
+    with _files.open_binary(path) as file:
         for line, text in enumerate(file, start=1):
             if text.strip():
-                yield line, parse_json(f"{path}, line {line}", text)
+                yield line, _files.parse_json(f"{path}, line {line}", text)
                 found = True
     if not found:
         raise DataError(f"{path}: no windows in it. The file is empty: get it again.")
@@ -144,4 +137,4 @@ def _series(where: str, name: str, values: object) -> NDArray[np.float64]:
         raise DataError(f"{where}: indicator {name} has {found}, expected {STEPS}. Get the file again.")
     if name.endswith("_Protocol"):
         return np.array([np.nan if v is None else PROTOCOLS.get(str(v), OTHER_PROTOCOL) for v in values])
-    return number_list(where, name, values)
+    return _files.number_list(where, name, values)

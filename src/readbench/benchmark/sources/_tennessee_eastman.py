@@ -44,16 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, CutSource, Recording, Side, SourceInfo, read_info, read_shipped_rows
-from readbench.benchmark.sources._files import (
-    csv_blocks,
-    find_files,
-    fingerprint_files,
-    folder_of,
-    name_each,
-    open_binary,
-    plain_name,
-    read_text,
-)
+from readbench.benchmark.sources import _files
 from readbench.engine.parameters import ParameterRange
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError, SourceMissingError
@@ -115,7 +106,7 @@ class Listed:
 
 @contextmanager
 def _unpacked(path: Path) -> Iterator[IO[bytes]]:
-    with open_binary(path) as file:
+    with _files.open_binary(path) as file:
         start = file.read(6)
         file.seek(0)
         try:
@@ -333,13 +324,11 @@ def find_tables(info: SourceInfo, root: Path | None) -> list[tuple[RunTable, Pat
 
 
 def _find_table(info: SourceInfo, root: Path | None, part: RunTable) -> Path:
-    paths = find_files(
+    paths = _files.find_files(
         info, root, [f"{place}{part.stem}.{kind}" for place in PLACES for kind in ("csv", "[Rr][Dd]ata")]
     )
-    tables = [path for path in paths if plain_name(path.name).endswith(".csv")] or paths
-    if len(tables) > 1:
-        raise DataError(f"{tables[0]}: the same table is in {tables[1]}. Keep one of the two.")
-    return tables[0]
+    tables = [path for path in paths if _files.plain_name(path.name).endswith(".csv")] or paths
+    return _files.name_each(tables, lambda _: part.stem, "table is")[part.stem]
 
 
 def table_runs(path: Path, part: RunTable) -> Iterator[Run]:
@@ -362,8 +351,8 @@ _AGAIN = "The file is incomplete or was changed: get it again."
 
 def _blocks(path: Path) -> Iterator[NDArray[np.float32]]:
     """Blocks (rows, 55) of a table."""
-    if plain_name(path.name).endswith(".csv"):
-        for block in csv_blocks(path, COLUMNS):
+    if _files.plain_name(path.name).endswith(".csv"):
+        for block in _files.csv_blocks(path, COLUMNS):
             with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and refused below
                 rows = np.stack([block[name] for name in COLUMNS], axis=1).astype(np.float32)
             yield rows
@@ -423,7 +412,9 @@ _PUBLISHED = re.compile(r"d(?P<fault>\d\d)(?P<test>_te)?\.dat")
 def find_single_runs(info: SourceInfo, root: Path | None) -> list[Path]:
     """`dNN.dat` and `dNN_te.dat` for NN = 00 to 20, in any folder; d21 holds a fault outside the twenty."""
     patterns = [f"{place}d[0-2][0-9]{test}.dat" for place in PLACES for test in ("", "_te")]
-    found = name_each(find_files(info, root, patterns), lambda path: plain_name(path.name), "run is")
+    found = _files.name_each(
+        _files.find_files(info, root, patterns), lambda path: _files.plain_name(path.name), "run is"
+    )
     wanted = [f"d{fault:02d}{test}.dat" for test in ("", "_te") for fault in range(len(FAULTS) + 1)]
     if missing := [name for name in wanted if name not in found]:
         raise SourceMissingError(f"{info.name}: {', '.join(missing)} missing. Get the files from {info.url}")
@@ -435,7 +426,7 @@ def single_run(path: Path) -> Run:
 
     Faulty training files start at the onset; testing files have eight normal hours before it.
     """
-    match = _PUBLISHED.fullmatch(plain_name(path.name))
+    match = _PUBLISHED.fullmatch(_files.plain_name(path.name))
     if match is None:
         raise DataError(f"{path}: not named dNN.dat or dNN_te.dat.")
     fault = int(match["fault"])
@@ -454,7 +445,7 @@ def single_run(path: Path) -> Run:
 def _numbers(path: Path) -> NDArray[np.float64]:
     """(rows, numbers per row), between blanks."""
     rows: list[NDArray[np.float64]] = []
-    for number, line in enumerate(read_text(path, "ascii").rstrip().splitlines(), start=1):
+    for number, line in enumerate(_files.read_text(path, "ascii").rstrip().splitlines(), start=1):
         try:
             rows.append(np.array(line.split(), np.float64))
         except ValueError as error:
@@ -501,7 +492,7 @@ class TennesseeEastman(CutSource):
             files = [path for _, path in find_tables(self.info, root)]
         else:
             files = find_single_runs(self.info, root)
-        return fingerprint_files(files, "tennessee_eastman", VERSION, self.runs)
+        return _files.fingerprint_files(files, "tennessee_eastman", VERSION, self.runs)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the runs: training before testing, as they stand in the files."""
@@ -514,7 +505,7 @@ class TennesseeEastman(CutSource):
         """Whether the layout of Rieth et al. is the one to read; a part of it that is missing is missed later."""
         if self.layout != "auto":
             return self.layout == "rieth"
-        folder = folder_of(self.info, root)
+        folder = _files.folder_of(self.info, root)
         return any(path for place in PLACES for path in folder.glob(f"{place}TEP_Fault*"))
 
     def _table_runs(self, root: Path | None) -> Iterator[Run]:

@@ -12,48 +12,43 @@ library.search(asked)
 `readbench cases connect` keeps sources by name in `sources.toml` beside a library; secrets are named there, not kept.
 """
 
-from readbench.cases.connect._answers import BoundedSession, TimedSocket, check_times, parse_answer
-from readbench.cases.connect._named import NamedSource, SourceFile, sources_beside
-from readbench.cases.connect._protocol import (
-    AHEAD_S,
-    FAMILIES,
-    LATE_S,
-    MOST_CATCH_UP_S,
-    SampledChannel,
-    SignalSource,
-    SourceAddress,
-    SourceChannel,
-    SourceFollower,
-    SourceReadings,
-    open_source,
-    read_secret,
-)
-from readbench.cases.connect._ranges import SLACK, LibraryGrid, on_clock, parse_moment, parse_range, read_range
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AHEAD_S",
-    "FAMILIES",
-    "LATE_S",
-    "MOST_CATCH_UP_S",
-    "SLACK",
-    "BoundedSession",
-    "LibraryGrid",
-    "NamedSource",
-    "SampledChannel",
-    "SignalSource",
-    "SourceAddress",
-    "SourceChannel",
-    "SourceFile",
-    "SourceFollower",
-    "SourceReadings",
-    "TimedSocket",
-    "check_times",
-    "on_clock",
-    "open_source",
-    "parse_answer",
-    "parse_moment",
-    "parse_range",
-    "read_range",
-    "read_secret",
-    "sources_beside",
-]
+from readbench.common.rooms import open_room
+
+if TYPE_CHECKING:
+    from readbench.cases.connect._answers import (
+        BoundedSession as BoundedSession,
+        TimedSocket as TimedSocket,
+        check_times as check_times,
+        parse_answer as parse_answer,
+    )
+    from readbench.cases.connect._named import (
+        NamedSource as NamedSource,
+        SourceFile as SourceFile,
+        sources_beside as sources_beside,
+    )
+    from readbench.cases.connect._protocol import (
+        AHEAD_S as AHEAD_S,
+        FAMILIES as FAMILIES,
+        LATE_S as LATE_S,
+        MOST_CATCH_UP_S as MOST_CATCH_UP_S,
+        SampledChannel as SampledChannel,
+        SignalSource as SignalSource,
+        SourceAddress as SourceAddress,
+        SourceChannel as SourceChannel,
+        SourceFollower as SourceFollower,
+        SourceReadings as SourceReadings,
+        open_source as open_source,
+        read_secret as read_secret,
+    )
+    from readbench.cases.connect._ranges import (
+        SLACK as SLACK,
+        LibraryGrid as LibraryGrid,
+        on_clock as on_clock,
+        parse_moment as parse_moment,
+        parse_range as parse_range,
+        read_range as read_range,
+    )
+
+open_room(__name__)

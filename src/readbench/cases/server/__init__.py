@@ -1,19 +1,18 @@
 """The service: one case library for a team, over HTTP, with a web page; needs the extra `service` as a whole."""
 
-from readbench.cases.roles import Role
-from readbench.cases.server._app import Place, check_place, serve
-from readbench.cases.server._audit import AuditLog
-from readbench.cases.server._keys import KeyFile
-from readbench.cases.server._service import Settings, count_search_processes, share_processors
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AuditLog",
-    "KeyFile",
-    "Place",
-    "Role",
-    "Settings",
-    "check_place",
-    "count_search_processes",
-    "serve",
-    "share_processors",
-]
+from readbench.common.rooms import open_room
+
+if TYPE_CHECKING:
+    from readbench.cases.roles import Role as Role
+    from readbench.cases.server._app import Place as Place, check_place as check_place, serve as serve
+    from readbench.cases.server._audit import AuditLog as AuditLog
+    from readbench.cases.server._keys import KeyFile as KeyFile
+    from readbench.cases.server._service import (
+        Settings as Settings,
+        count_search_processes as count_search_processes,
+        share_processors as share_processors,
+    )
+
+open_room(__name__)

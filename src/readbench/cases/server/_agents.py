@@ -21,7 +21,7 @@ from readbench.cases.server._gate import caller_of, check_caller
 from readbench.cases.server._service import BusyError, CaseService
 from readbench.errors import UsageError
 
-MOST_BYTES = 4 * 2**20
+MAX_BYTES = 4 * 2**20
 """Of one message: it is parsed on the event loop."""
 
 
@@ -52,7 +52,7 @@ class AgentDoor:
         server.streamable_http_app(
             stateless_http=True,
             json_response=True,
-            max_request_body_size=min(MOST_BYTES, service.settings.max_bytes),
+            max_request_body_size=min(MAX_BYTES, service.settings.max_bytes),
             # The gate looks at Host and Origin.
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )

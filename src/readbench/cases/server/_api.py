@@ -1,7 +1,4 @@
-"""Routes for programs, beside those of the declared questions (`_questions`).
-
-`readbench.cases.roles` says which role a deed needs.
-"""
+"""Routes of the JSON API, except those of questions (`_questions`); `readbench.cases.roles` has the rights."""
 
 from __future__ import annotations
 
@@ -36,8 +33,7 @@ from readbench.cases.server._bodies import (
     check_size,
     windows_of_bodies,
 )
-from readbench.cases.server._fields import MAX_PAGE_TEXT, Name, Notes
-from readbench.cases.server._fields import Query as WantedText
+from readbench.cases.server._fields import MAX_PAGE_TEXT, Name, Notes, Query as WantedText
 from readbench.cases.server._gate import Adder, Deleter, Editor, Exporter, Reader, Reverter
 from readbench.cases.server._reception import JsonRoute, check_answer
 from readbench.cases.server._service import CaseService, Served
@@ -47,48 +43,48 @@ from readbench.errors import UsageError
 PROBLEMS = {status: {"model": Problem} for status in (400, 401, 403, 404, 408, 413, 422, 503)}
 CONFLICTS = {status: {"model": Problem} for status in (409, 412, 428)}
 read_router = APIRouter(prefix="/api/v1", tags=["read"], route_class=JsonRoute, responses={**PROBLEMS})
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 JSON = "application/json"
 
 
 class ListQuery(CaseFilter):
-    """Which cases are listed: a filter, words of the notes, and a part of the list."""
+    """Filter, search text and page of a list of cases."""
 
     text: WantedText = ""
     offset: int = Field(0, ge=0)
-    limit: int = Field(100, ge=1, le=MOST_LISTED)
+    limit: int = Field(100, ge=1, le=MAX_LISTED)
 
 
 @read_router.get("/cases")
 async def cases(service: Served, _caller: Reader, query: Annotated[ListQuery, Query()]) -> CasePage:
-    """Cases in the order in which they came; those whose notes match the text best first.
+    """List cases in order of addition, or by match of a text in their notes, best first.
 
-    A page has fewer than `limit` where their texts are very long: go on at `offset` plus what it has.
+    A page with very long texts holds fewer than `limit` cases; continue at `offset` plus their number.
     """
     return await service.work.do(lambda: list_cases(service, query))
 
 
 @read_router.get("/cases/{case:path}")
 async def case(service: Served, _caller: Reader, case: Name, response: Response) -> Case:
-    """What is known of a case; its `ETag` says which version that is."""
+    """Read the facts of a case; `ETag` is its version."""
     found = await service.work.do(lambda: service.library.case(case))
     return tag(response, found)
 
 
 @read_router.get("/windows/{case:path}")
 async def window(service: Served, _caller: Reader, case: Name) -> Stored:
-    """The readings of a case, and what its window brought along."""
+    """Read the window of a case and its context."""
 
     def read() -> Stored:
-        own = check_size(service.library.window(case), service.settings)[0]
+        found = check_size(service.library.window(case), service.settings)[0]
         return Stored(
             case=service.library.case(case),
-            channels=own.channels,
-            values=own.values.tolist(),
-            before=None if own.before is None else own.before.tolist(),
-            rate=None if math.isnan(own.rate) else own.rate,
-            units=own.units,
-            facts=dict(own.facts),
+            channels=found.channels,
+            values=found.values.tolist(),
+            before=None if found.before is None else found.before.tolist(),
+            rate=None if math.isnan(found.rate) else found.rate,
+            units=found.units,
+            facts=dict(found.facts),
         )
 
     return await service.work.do(read)
@@ -96,7 +92,7 @@ async def window(service: Served, _caller: Reader, case: Name) -> Stored:
 
 @read_router.post("/search", response_model=Answer)
 async def search(service: Served, _caller: Reader, body: SearchBody) -> Response:
-    """The cases most like a window or a stored case, and what it may be."""
+    """Find the cases most similar to a window or a stored case, with the probability of each fault type."""
 
     def find() -> bytes:
         method = service.settings.choose_method(body.method)
@@ -107,7 +103,7 @@ async def search(service: Served, _caller: Reader, body: SearchBody) -> Response
 
 @read_router.post("/search-many", response_model=list[Answer])
 async def search_many(service: Served, _caller: Reader, body: SearchManyBody) -> Response:
-    """The same for several windows at once."""
+    """Search for several windows."""
 
     def find() -> bytes:
         windows = check_effort(windows_of_bodies(body.windows, service.settings), service)
@@ -119,7 +115,7 @@ async def search_many(service: Served, _caller: Reader, body: SearchManyBody) ->
 
 
 def _write_within(answers: list[Answer]) -> Iterator[bytes]:
-    """Answers as JSON; the first that is too much ends the work."""
+    """Encode answers as JSON; raise as soon as they are too large."""
     size = 0
     for answer in answers:
         content = answer.model_dump_json().encode()
@@ -138,61 +134,63 @@ async def search_file(
     k: Annotated[int, Form(ge=1)] = 10,
     method: Annotated[WantedText, Form()] = "",
 ) -> Response:
-    """The same for the window in a file; nothing of it is kept."""
+    """Search for the window in a file, which is not stored."""
 
     def find() -> bytes:
         chosen = service.settings.choose_method(method)
-        own = sent.read(service.settings, onset_column=context.onset_column, told=context.told)
-        check_effort(own.windows, service)
-        return service.search(own, k=hits(k, service), method=chosen)
+        read = sent.read(service.settings, onset_column=context.onset_column, told=context.told)
+        check_effort(read.windows, service)
+        return service.search(read, k=hits(k, service), method=chosen)
 
     return Response(await service.work.do(find), media_type=JSON)
 
 
 def list_cases(service: CaseService, query: ListQuery) -> CasePage:
-    """A part of the cases that a filter and words of the notes choose."""
+    """Page of the cases that pass a filter and match a text."""
     library = service.library
     if query.text.strip():
-        found = [case for case in library.find(query.text, MOST_LISTED) if query.admits(case)]
+        found = [case for case in library.find(query.text, MAX_LISTED) if query.admits(case)]
     else:
         found = library.cases(query)
     return CasePage(total=len(found), cases=tuple(_cut_page(found[query.offset : query.offset + query.limit])))
 
 
 def _cut_page(cases: list[Case]) -> list[Case]:
-    """The first of some cases, so many as have `MAX_PAGE_TEXT` characters together, and at least one."""
-    sizes = accumulate(len(own.notes) + sum(map(len, (*own.tags, *own.links, *own.rejected))) for own in cases)
+    """First cases with at most `MAX_PAGE_TEXT` characters in total, and at least one."""
+    sizes = accumulate(
+        len(entry.notes) + sum(map(len, (*entry.tags, *entry.links, *entry.rejected))) for entry in cases
+    )
     return cases[: max(1, sum(size <= MAX_PAGE_TEXT for size in sizes))]
 
 
 def requested_window(body: Asked, service: CaseService) -> WindowSet | str:
-    """What a request asks about: the window that was sent, or the name of a case."""
+    """Query of a request: the sent window, or the name of a case."""
     if (body.window is None) == (body.case is None):
-        raise UsageError("Give either a window or the name of a case.")
+        raise UsageError("Give either a window or the name of a case, not both.")
     if body.window is not None:
         return check_effort(windows_of_bodies((body.window,), service.settings), service)
     return body.case or ""
 
 
 def hits(k: int, service: CaseService) -> int:
-    """How many hits are asked for, if that is not too many."""
+    """Return `k`; raise if it is above the limit of the service."""
     if k > service.settings.max_hits:
-        raise UsageError(f"At most {service.settings.max_hits} hits are given; got k = {k}.")
+        raise UsageError(f"k is at most {service.settings.max_hits}. Got {k}.")
     return k
 
 
 def tag(response: Response, case: Case) -> Case:
-    """Say which version of a case an answer holds: `changed`, as `If-Match` takes it."""
+    """Set the header `ETag` to `changed` of a case."""
     response.headers["ETag"] = f'"{case.changed!r}"'
     return case
 
 
 async def read_match(
     if_match: Annotated[
-        Name, Header(description="`ETag` of the case as it was seen; `*` replaces whatever is there.")
+        Name, Header(description="`ETag` of the case when it was read; `*` replaces any version.")
     ] = "",
 ) -> float | None:
-    """What a writer saw: a version, `UNSEEN` without any, None for `*`."""
+    """Version in the header `If-Match`: `UNSEEN` without it, None for `*`."""
     text = if_match.strip().removeprefix("W/").strip('"')
     if not text:
         return UNSEEN
@@ -206,7 +204,7 @@ Seen = Annotated[float | None, Depends(read_match)]
 
 
 def choose_seen(body: SeenBody, seen: float | None) -> float | None:
-    """What a writer saw, by the body, else by the header."""
+    """Version from the body, else from the header."""
     return seen if body.seen is None else body.seen
 
 
@@ -215,7 +213,7 @@ write_router = APIRouter(prefix="/api/v1", tags=["write"], route_class=JsonRoute
 
 @write_router.post("/cases", status_code=201)
 async def add(service: Served, caller: Adder, body: NewCase) -> AddedCase:
-    """Add a case; what is odd about its window comes with the answer."""
+    """Add a case; the answer lists the oddities of its window."""
 
     def store() -> AddedCase:
         windows = windows_of_bodies((body.window,), service.settings)
@@ -235,7 +233,7 @@ async def add_file(
     label: Annotated[Name, Form()] = "",
     notes: Annotated[Notes, Form()] = "",
 ) -> AddedCase:
-    """Add the case in a file; what was understood of it, and what is odd about its window, come with the answer."""
+    """Add the case in a file; the answer has remarks on the file and the oddities of its window."""
 
     def store() -> AddedCase:
         read = sent.read(service.settings, onset_column=context.onset_column, told=context.told)
@@ -247,60 +245,64 @@ async def add_file(
 
 @write_router.patch("/cases/{case:path}")
 async def edit(service: Served, caller: Editor, case: Name, body: Edits, seen: Seen, response: Response) -> Case:
-    """Replace some of what is known of a case."""
+    """Replace facts of a case."""
     given, saw = body.model_dump(exclude_unset=True, exclude={"seen"}), choose_seen(body, seen)
     return tag(response, await service.act(caller, lambda: service.library.edit(case, seen=saw, **given)))
 
 
 @write_router.post("/label")
 async def label(service: Served, caller: Editor, body: LabelBody, seen: Seen, response: Response) -> Case:
-    """Say what a case was; the next search knows it."""
+    """Set the fault type of a case."""
     saw = choose_seen(body, seen)
     return tag(response, await service.act(caller, lambda: service.library.label(body.case, body.label, seen=saw)))
 
 
 @write_router.post("/confirm")
 async def confirm(service: Served, caller: Editor, body: PairBody, seen: Seen, response: Response) -> Case:
-    """Say that a case has the fault of another one."""
+    """Give a case the fault type of another case."""
     saw = choose_seen(body, seen)
     return tag(response, await service.act(caller, lambda: service.library.confirm(body.case, body.like, seen=saw)))
 
 
 @write_router.post("/reject")
 async def reject(service: Served, caller: Editor, body: PairBody, seen: Seen, response: Response) -> Case:
-    """Say that a case does not have the fault of another one."""
+    """Exclude the fault type of another case for a case."""
     saw = choose_seen(body, seen)
     return tag(response, await service.act(caller, lambda: service.library.reject(body.case, body.like, seen=saw)))
 
 
 @write_router.delete("/cases/{case:path}", status_code=204, tags=["admin"])
 async def delete(service: Served, caller: Deleter, case: Name, seen: Seen) -> None:
-    """Take a case out; undo brings it back."""
+    """Delete a case; `undo` restores it."""
     await service.act(caller, lambda: service.library.delete([case], seen=seen))
 
 
 @write_router.post("/undo")
 async def undo(
-    service: Served, caller: Reverter, change: Annotated[int | None, Query(description="its number")] = None
+    service: Served,
+    caller: Reverter,
+    change: Annotated[int | None, Query(description="number of the change; default the last")] = None,
 ) -> Change:
-    """Take the last change back that still stands, or a certain one; what later ones said of its cases stays.
+    """Revert a change; later changes to the same cases are kept.
 
-    Who may edit may take edits back; other changes need the role `admin`.
+    Reverting an edit needs the right to edit; other changes need the role `admin`.
     """
     return await service.act(caller, lambda: service.library.undo(change))
 
 
 @write_router.post("/redo")
 async def redo(
-    service: Served, caller: Reverter, change: Annotated[int | None, Query(description="its number")] = None
+    service: Served,
+    caller: Reverter,
+    change: Annotated[int | None, Query(description="number of the change; default the last")] = None,
 ) -> Change:
-    """Make the change again that was taken back last, or a certain one."""
+    """Reapply a reverted change."""
     return await service.act(caller, lambda: service.library.redo(change))
 
 
 @write_router.get("/export", response_class=FileResponse, tags=["admin"])
 async def export(service: Served, caller: Exporter, after: BackgroundTasks) -> FileResponse:
-    """The whole library as one Parquet file."""
+    """Download the library as one Parquet file."""
     folder = Path(mkdtemp(prefix="readbench-"))
     path = folder / "cases.parquet"
     after.add_task(_remove, path)
@@ -313,13 +315,13 @@ async def export(service: Served, caller: Exporter, after: BackgroundTasks) -> F
 
 
 def add_case(service: CaseService, windows: WindowSet, case: Case, remarks: tuple[str, ...] = ()) -> AddedCase:
-    """Add one case, with remarks on its file, and say 409 where there is another one of its name."""
+    """Add one case, with remarks on its file; 409 if another case has its name."""
     check_effort(windows, service)
     try:
         return service.library.add_checked(windows, case, remarks)
     except UsageError as error:
         if case.id in service.library.snapshot().state.cases:
-            raise HTTPException(409, f"There is a case {case.id!r} already. Give another name.") from error
+            raise HTTPException(409, f"A case {case.id!r} exists already. Give another name.") from error
         raise
 
 

@@ -23,16 +23,13 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.routing import Route
 
 from readbench.cases import Library, SearchPool
-from readbench.cases.server import _api as api
-from readbench.cases.server import _grafana as grafana
-from readbench.cases.server import _pages as pages
-from readbench.cases.server import _ranges as ranges
+from readbench.cases.server import _api as api, _grafana as grafana, _pages as pages, _ranges as ranges
 from readbench.cases.server._audit import AuditLog, LimitedLog, describe_path
 from readbench.cases.server._bodies import Health, Readiness
 from readbench.cases.server._gate import Gate, Reader
 from readbench.cases.server._keys import KeyFile
 from readbench.cases.server._questions import build_routes
-from readbench.cases.server._reception import MOST_CONNECTIONS, limit_connections
+from readbench.cases.server._reception import MAX_CONNECTIONS, limit_connections
 from readbench.cases.server._service import BusyError, CaseService, Served, Settings, WorkerPool
 from readbench.cases.server._telemetry import LibraryMetrics
 from readbench.cases.server._views import find_author
@@ -95,7 +92,7 @@ def create_app(
     library.heard = app.state.telemetry.hear
     app.add_middleware(Gate, service=service)
     for router in (build_routes(), *ROUTERS):
-        app.include_router(router)
+        app.router.routes.extend(router.routes)  # `include_router` would build each of them again
     app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
     if find_spec("mcp") is not None:
         from readbench.cases.server._agents import AgentDoor  # noqa: PLC0415 - optional package
@@ -286,7 +283,7 @@ def serve(
         timeout_graceful_shutdown=round(GRACE_S - CLOSE_S - 1),
         http=limit_connections(settings.max_connections, place.proxies),
         ws="none",
-        backlog=MOST_CONNECTIONS,
+        backlog=MAX_CONNECTIONS,
     )
     try:
         _AnnouncedServer(config, announce).run()
@@ -305,7 +302,7 @@ def check_place(place: Place, keys: KeyFile | None) -> None:
     elif not is_loopback(place.host):
         raise UsageError(
             f"Without keys the service listens on this machine only, not on {place.host}. Make a key first:"
-            " readbench cases key add LIBRARY NAME --role write"
+            " readbench cases key LIBRARY NAME --role write"
         )
     if (place.certificate is None) != (place.private_key is None):
         raise UsageError("TLS needs both the certificate and its private key.")

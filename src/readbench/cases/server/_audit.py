@@ -21,13 +21,13 @@ from pydantic import BaseModel, ConfigDict
 
 from readbench.errors import UsageError
 
-LEAST_FREE = 2**16
+MIN_FREE_BYTES = 2**16
 """Bytes on the disk of the record below which it counts as full."""
-MOST_PATH = 200
+MAX_PATH_CHARS = 200
 """Characters of a path in the record."""
-LARGEST_FILE = 64 * 2**20
+MAX_FILE_BYTES = 64 * 2**20
 """Bytes of a file of the record; then a new one is begun."""
-OLDER_FILES = 8
+KEPT_FILES = 8
 """Files of the record that are kept beside the one that is written."""
 STRANGERS_LINES = 30
 """Lines a minute for requests without a key."""
@@ -47,7 +47,7 @@ class Event(BaseModel):
         time: seconds since the epoch.
         key: name of the key; "" without one.
         method: of HTTP; `*` of many requests.
-        path: without the query, cut to `MOST_PATH` characters; `*` of many requests.
+        path: without the query, cut to `MAX_PATH_CHARS` characters; `*` of many requests.
         status: of the answer; 0 of many requests.
         ms: how long it took.
         received: bytes of the request's body.
@@ -81,7 +81,7 @@ def describe_path(path: str) -> str:
     """
     if path.startswith(HELD_FILES):
         return f"{HELD_FILES}..."
-    return path if len(path) <= MOST_PATH else f"{path[: MOST_PATH - 3]}..."
+    return path if len(path) <= MAX_PATH_CHARS else f"{path[: MAX_PATH_CHARS - 3]}..."
 
 
 class LineBudget:
@@ -150,7 +150,7 @@ class AuditLog:
         largest: bytes of one file.
     """
 
-    def __init__(self, path: Path | None, echo: TextIO | None = sys.stderr, *, largest: int = LARGEST_FILE) -> None:
+    def __init__(self, path: Path | None, echo: TextIO | None = sys.stderr, *, largest: int = MAX_FILE_BYTES) -> None:
         self.path = path
         self.echo = echo
         self.largest = largest
@@ -179,7 +179,7 @@ class AuditLog:
             pass
         if hasattr(os, "statvfs"):
             folder = os.statvfs(self.path.parent)
-            if folder.f_bavail * folder.f_frsize < LEAST_FREE:
+            if folder.f_bavail * folder.f_frsize < MIN_FREE_BYTES:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def record(self, event: Event) -> None:
@@ -232,7 +232,7 @@ class AuditLog:
             if size + len(line) <= self.largest:
                 file.write((line if whole else f"\n{line}").encode())
                 return
-        for number in range(OLDER_FILES, 0, -1):
+        for number in range(KEPT_FILES, 0, -1):
             newer = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path
             if newer.exists():
                 newer.replace(path.with_name(f"{path.name}.{number}"))

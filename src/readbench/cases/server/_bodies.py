@@ -1,4 +1,4 @@
-"""What is sent and answered, beside the library's own models, and how it becomes windows, within limits."""
+"""Models of requests and answers, and conversion of sent data to windows, within limits."""
 
 from __future__ import annotations
 
@@ -43,22 +43,21 @@ from readbench.engine.windows import WindowSet, concatenate
 from readbench.errors import DataError, UsageError
 
 LONG_CASE = 4096
-"""Steps that hardly any case has more of: what is soon compared with such cases needs no closer look."""
-MOST_COMPARED = 2000
-"""Cases that a method compares at most; of a larger library it gets a shortlist."""
+"""Assumed length of cases for a first estimate of the effort of a search, in steps."""
+MAX_COMPARED_STEPS = 2000
+"""Largest number of cases that a method compares; a larger library is compared by a shortlist."""
 
 
 class ApiModel(BaseModel):
-    """Base: frozen, and nothing beside the declared fields."""
+    """Base model: frozen, without undeclared fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class WindowBody(ApiModel):
-    """A window: one row of readings for each channel, all of one length; null where a reading is missing.
+    """A window: one row of readings per channel, all of the same length; null for a missing reading.
 
-    What it brings along may be missing: the time before it, by itself or as the steps before an onset, the rate, units
-    and facts.
+    Its context is optional: readings before it (or the steps before an onset), rate, units and facts.
     """
 
     channels: Channels = Field(min_length=1, examples=[["pressure", "flow"]])
@@ -66,21 +65,22 @@ class WindowBody(ApiModel):
     asset: Name = ""
     before: Rows | None = Field(
         None,
-        description="Readings of the same asset in the time before, a row for each channel of the window.",
+        description="Readings of the same asset before the window, one row per channel.",
         examples=[[[1.0, 1.1], [5.0, 5.1]]],
     )
     onset: int | None = Field(
-        None, ge=1, description="Step of `values` at which it began: those before become `before`.", examples=[2]
+        None,
+        ge=1,
+        description="Step of `values` at which the fault begins; earlier steps become `before`.",
+        examples=[2],
     )
-    rate: float | None = Field(None, gt=0, description="Samples a second.", examples=[10.0])
-    units: Units = Field((), description="Of the channels, empty where unknown.", examples=[["bar", ""]])
-    facts: FactNumbers = Field(
-        {}, description="Numbers that are known beforehand, by name.", examples=[{"speed": 29.5}]
-    )
+    rate: float | None = Field(None, gt=0, description="Samples per second.", examples=[10.0])
+    units: Units = Field((), description="Unit of each channel, empty if unknown.", examples=[["bar", ""]])
+    facts: FactNumbers = Field({}, description="Known quantities, by name.", examples=[{"speed": 29.5}])
 
 
 class CaseFilter(Filter):
-    """Which cases are listed, as a request says it."""
+    """Filter of the listed cases."""
 
     asset: Name | None = None
     label: Name | None = None
@@ -88,14 +88,14 @@ class CaseFilter(Filter):
 
 
 class Asked(ApiModel):
-    """What is asked about: a window, or the name of a stored case; exactly one of them."""
+    """The query: either a window or the name of a stored case."""
 
     window: WindowBody | None = None
     case: Name | None = None
 
 
 class SearchBody(Asked):
-    """A search: `where` says which cases are listed; an empty `method` is the service's first one."""
+    """A search: `where` filters the listed cases; an empty `method` is the service's default."""
 
     k: int = Field(10, ge=1)
     method: Query = ""
@@ -112,7 +112,7 @@ class SearchManyBody(ApiModel):
 
 
 class CaseFields(ApiModel):
-    """What may be known of a case."""
+    """Facts of a case; all optional."""
 
     label: Name | None = None
     time: float | None = None
@@ -125,48 +125,48 @@ class CaseFields(ApiModel):
 
 
 class NewCase(CaseFields):
-    """A case to add; without an id it gets a name."""
+    """A case to add; an empty id is replaced by a generated name."""
 
     window: WindowBody
     id: Name = ""
 
 
 class SeenBody(ApiModel):
-    """What a writer saw: `changed` of the case. Without it and `If-Match`, nothing that is known is replaced."""
+    """`changed` of the case when it was read; without it and `If-Match`, no fact is replaced."""
 
     seen: float | None = None
 
 
 class Edits(CaseFields, SeenBody):
-    """Fields of a case to replace; those left out stay."""
+    """Fields of a case to replace; others are kept."""
 
     asset: Name = ""
     rejected: Rejected = ()
 
 
 class LabelBody(SeenBody):
-    """A case and what it was; null where nobody knows."""
+    """A case and its fault type; null removes it."""
 
     case: Name
     label: Name | None
 
 
 class PairBody(SeenBody):
-    """A case, and the stored one that it is or is not like."""
+    """A case, and the case whose fault type it has or has not."""
 
     case: Name
     like: Name
 
 
 class CasePage(ApiModel):
-    """A part of a list of cases, and how many there are."""
+    """A page of a list of cases, and the total number."""
 
     total: int
     cases: tuple[Case, ...]
 
 
 class Stored(ApiModel):
-    """The window of a case: readings in rows, by channel, and what it brought along."""
+    """The window of a case, one row of readings per channel, with its context."""
 
     case: Case
     channels: tuple[str, ...]
@@ -178,20 +178,20 @@ class Stored(ApiModel):
 
 
 class Problem(ApiModel):
-    """Every error: one sentence that says what to do."""
+    """An error: one sentence with its remedy."""
 
     detail: str
 
 
 class Health(ApiModel):
-    """Whether the service is there, and how many cases it holds."""
+    """State of the service, and number of cases."""
 
     status: str
     cases: int | None = None
 
 
 class Readiness(Health):
-    """Whether the service can do all that it is for: names of background loops that fail."""
+    """Readiness of the service: names of failing background loops."""
 
     failing: tuple[str, ...] = ()
 
@@ -208,43 +208,34 @@ def window_of_file(
     onset_column: str = "",
     told: ToldContext | None = None,
 ) -> ReadRecording:
-    r"""The one window in a sent file, and what was understood of it.
+    r"""Read the one window of a sent file.
 
     Args:
-        name: of the file; its ending says what it is, and nothing is ever written under it.
-        content: of the file.
+        name: file name; its ending gives the format.
+        content: bytes of the file.
         settings: limits.
-        time: column of the time; "" looks for it, "-" is for none.
-        zone: of dates in the file, and of first and last, that name none.
-        interval: first and last time.
-        asset: the machine it comes from.
-        onset_column: column that marks the rows from the onset on.
-        told: of the window, beside the file.
+        time: time column; "" detects it, "-" for none.
+        zone: time zone of dates without one, also in `interval`.
+        interval: start and end.
+        asset: asset of the window.
+        onset_column: column that flags the rows after the onset.
+        told: context given beside the file.
 
     >>> window_of_file("../a.csv", b"t,flow\n0,1\n1,2\n", Settings()).windows.channels(0)
     ('flow',)
     """
-    own = PurePosixPath(name.replace("\\", "/")).name[-MAX_NAME:] or "file"
-    given = (own, content)
+    file_name = PurePosixPath(name.replace("\\", "/")).name[-MAX_NAME:] or "file"
+    given = (file_name, content)
     roles = Roles(time=time, onset=onset_column, zone=zone)
     read = read_recording(given, roles, interval, settings.file_limits, told or ToldContext())
     if len(read.windows) != 1:
-        raise UsageError(f"{own} holds {len(read.windows)} windows. Send one at a time.")
+        raise UsageError(f"{file_name} holds {len(read.windows)} windows. Send a file with one.")
     return replace(read, windows=check_size(_without_facts(read.windows, asset), settings))
 
 
 @dataclass(frozen=True)
 class SentFile:
-    """A file as a form brings it, with what the form says of reading it.
-
-    Args:
-        name: of the file.
-        content: of the file.
-        asset: the machine it comes from.
-        time: column of the time.
-        zone: of dates that name none.
-        interval: first and last time.
-    """
+    """A file sent by a form, with the options to read it; arguments as of `window_of_file`."""
 
     name: str
     content: bytes
@@ -254,7 +245,7 @@ class SentFile:
     interval: Interval
 
     def read(self, settings: Settings, *, onset_column: str = "", told: ToldContext | None = None) -> ReadRecording:
-        """Its one window; arguments as of `window_of_file`."""
+        """Read its one window."""
         return window_of_file(
             self.name,
             self.content,
@@ -272,18 +263,18 @@ async def receive_file(
     file: Annotated[UploadFile, File(description="CSV, Excel, Parquet or NPZ")],
     *,
     asset: Annotated[Name, Form()] = "",
-    time: Annotated[ChannelName, Form(description="column of the time")] = "",
-    zone: Annotated[Name, Form(description="of dates that name none: +01:00, Europe/Berlin ...")] = "",
-    first: Annotated[Name, Form(description="first time of the window: seconds, a date, or a row")] = "",
+    time: Annotated[ChannelName, Form(description="time column")] = "",
+    zone: Annotated[Name, Form(description="time zone of dates without one: +01:00, Europe/Berlin")] = "",
+    first: Annotated[Name, Form(description="start of the window: seconds, date, or row number")] = "",
     last: Annotated[Name, Form()] = "",
 ) -> SentFile:
-    """The file of a form."""
+    """Read the file of a form."""
     return SentFile(file.filename or "", await file.read(), asset, time, zone, (first, last))
 
 
 @dataclass(frozen=True)
 class SentContext:
-    """What a form says of the window in its file: the column that marks the onset, and all else."""
+    """Context of the window in a form: onset column, and the rest."""
 
     onset_column: str
     told: ToldContext
@@ -291,13 +282,13 @@ class SentContext:
 
 async def receive_context(
     *,
-    onset: Annotated[Name, Form(description="when it began: rows before are the time before the window")] = "",
-    onset_column: Annotated[ChannelName, Form(description="column that marks the rows from the onset on")] = "",
-    before: Annotated[UploadFile | None, File(description="a table with the time before the window")] = None,
-    rate: Annotated[float | None, Form(gt=0, description="samples a second")] = None,
-    fact: Annotated[FactTexts, Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
+    onset: Annotated[Name, Form(description="onset of the fault: earlier rows become context")] = "",
+    onset_column: Annotated[ChannelName, Form(description="column that flags the rows after the onset")] = "",
+    before: Annotated[UploadFile | None, File(description="table with the readings before the window")] = None,
+    rate: Annotated[float | None, Form(gt=0, description="samples per second")] = None,
+    fact: Annotated[FactTexts, Form(description="known quantity, such as speed=29.5")] = [],  # noqa: B006
 ) -> SentContext:
-    """The context of a form."""
+    """Read the context of a form."""
     earlier = None if before is None else (PurePosixPath(before.filename or "before").name, await before.read())
     facts = parse_facts(fact) if fact else None
     return SentContext(onset_column, ToldContext(onset=onset, before=earlier, rate=rate, facts=facts))
@@ -308,14 +299,14 @@ FormContext = Annotated[SentContext, Depends(receive_context)]
 
 
 def windows_of_bodies(bodies: tuple[WindowBody, ...], settings: Settings) -> WindowSet:
-    """Windows that were sent as JSON."""
+    """Windows of JSON bodies."""
     if len(bodies) > settings.max_windows:
         raise UsageError(f"Got {len(bodies)} windows: at most {settings.max_windows} in one request.")
     return concatenate([check_size(_window(body), settings) for body in bodies])
 
 
 def check_size(windows: WindowSet, settings: Settings) -> WindowSet:
-    """The windows, if none is too large."""
+    """Return the windows; raise if one is too large."""
     channels, points = windows.channel_counts, windows.channel_counts.astype(np.int64) * windows.lengths
     if channels.max(initial=0) > settings.max_channels:
         raise DataError(f"A window has {channels.max():,} channels, more than {settings.max_channels:,}.")
@@ -323,15 +314,17 @@ def check_size(windows: WindowSet, settings: Settings) -> WindowSet:
         raise DataError(f"A window has {points.max():,} readings, more than {settings.max_points:,}. Shorten it.")
     befores = [] if windows.context is None else [before.size for before in windows.context.befores]
     if (most := max(befores, default=0)) > settings.max_points:
-        raise DataError(f"The time before has {most:,} readings, more than {settings.max_points:,}. Shorten it.")
+        raise DataError(
+            f"The context before a window has {most:,} readings, more than {settings.max_points:,}. Shorten it."
+        )
     return windows
 
 
 def check_effort(windows: WindowSet, service: CaseService) -> WindowSet:
-    """The windows, if comparing them with the cases here ends soon: a long one with many may take minutes."""
+    """Return the windows; raise if comparing them with the cases would take minutes."""
     snapshot, most = service.library.snapshot(), service.settings.max_comparisons
     readings = int((windows.channel_counts.astype(np.int64) * windows.lengths).sum())
-    each = readings * min(len(snapshot), MOST_COMPARED)
+    each = readings * min(len(snapshot), MAX_COMPARED_STEPS)
     if each * LONG_CASE <= most or each * snapshot.usual_steps <= most:
         return windows
     share = most / (each * snapshot.usual_steps)
@@ -342,11 +335,11 @@ def check_effort(windows: WindowSet, service: CaseService) -> WindowSet:
 
 
 def _window(body: WindowBody) -> WindowSet:
-    """The window of a body, with what it brings along."""
+    """Window of a body, with its context."""
     values = _matrix(body.values, body.channels, "The window")
     before = None if body.before is None else _matrix(body.before, body.channels, "The time before")
     if body.onset is not None and before is not None:
-        raise UsageError("Give the onset or the time before, not both.")
+        raise UsageError("Give either onset or before, not both.")
     windows = WindowSet.from_arrays([values], channels=body.channels, assets=[body.asset])
     return attach_context(
         windows if body.onset is None else begin_at(windows, body.onset),
@@ -358,20 +351,22 @@ def _window(body: WindowBody) -> WindowSet:
 
 
 def begin_at(windows: WindowSet, step: int) -> WindowSet:
-    """One window from a step on; the steps before become the time before."""
-    own = windows[0]
-    if not 0 < step < own.values.shape[1]:
-        raise UsageError(f"The onset {step} is not within the {own.values.shape[1]} steps of the window.")
-    late = 0.0 if math.isnan(own.rate) else step / own.rate
-    return WindowSet.of(replace(own, values=own.values[:, step:], before=own.values[:, :step], time=own.time + late))
+    """Cut one window at a step; earlier steps become its context."""
+    window = windows[0]
+    if not 0 < step < window.values.shape[1]:
+        raise UsageError(f"The onset {step} is not within the {window.values.shape[1]} steps of the window.")
+    late = 0.0 if math.isnan(window.rate) else step / window.rate
+    return WindowSet.of(
+        replace(window, values=window.values[:, step:], before=window.values[:, :step], time=window.time + late)
+    )
 
 
 def _matrix(values: Rows, channels: tuple[str, ...], what: str) -> np.ndarray:
-    """(C, T) readings, NaN where there is none."""
+    """(C, T) readings, NaN if missing."""
     if len(values) != len(channels):
         raise UsageError(f"{what} has {len(channels)} channel names, but {len(values)} rows of readings.")
     if len({len(row) for row in values}) != 1:
-        raise UsageError(f"{what} has the same number of readings in all channels; put null where one is missing.")
+        raise UsageError(f"{what} needs the same number of readings in all channels. Put null for a missing one.")
     if len(set(channels)) != len(channels):
         raise UsageError(f"Two channels of {what.lower()} have the same name. Rename one.")
     if not values[0]:
@@ -382,7 +377,7 @@ def _matrix(values: Rows, channels: tuple[str, ...], what: str) -> np.ndarray:
 
 
 def _without_facts(windows: WindowSet, asset: str) -> WindowSet:
-    """The bare window, of an asset: what a file says about labels is not taken from strangers."""
+    """The window without labels, with its asset; labels in sent files are not trusted."""
     times = None if np.isnan(windows.times).all() else windows.times
     return WindowSet.from_arrays(
         [windows.values(0)], channels=windows.channels(0), assets=[asset], times=times, context=windows.context

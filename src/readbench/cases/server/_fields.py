@@ -1,7 +1,4 @@
-"""Fields of requests: what each may hold at most, so that nothing larger is ever worked on.
-
-What a library keeps at most stands in `readbench.cases.limits`; this is what else a request may say.
-"""
+"""Field types of requests, with their limits; `readbench.cases.limits` has those of stored values."""
 
 from __future__ import annotations
 
@@ -24,15 +21,15 @@ from readbench.cases.limits import (
 )
 
 MAX_QUERY: Final = 1000
-"""Characters of words that are looked for, of a method, of an address, or of a list in a form."""
+"""Longest search text, method, address or list in a form, in characters."""
 MAX_WINDOWS: Final = 1000
 """Windows of one request; a service may allow fewer."""
 MAX_TARGETS: Final = 26
 """Queries of one panel: Grafana numbers them from A to Z."""
 MAX_FORM_BYTES: Final = 2**20
-"""Of a request that brings neither a window nor a file."""
+"""Largest request without a window or file, in bytes."""
 MAX_ANSWER_BYTES: Final = 64 * 2**20
-"""Of an answer that is no file."""
+"""Largest answer that is no file, in bytes."""
 MAX_PAGE_TEXT: Final = 8 * 2**20
 """Characters of the cases of one page of a list."""
 
@@ -52,4 +49,4 @@ FactNumbers = Annotated[dict[Name, float], Field(max_length=MAX_FACTS)]
 FactTexts = Annotated[list[Query], Field(max_length=MAX_FACTS)]
 Row = Annotated[tuple[float | None, ...], Field(max_length=MAX_READINGS, fail_fast=True)]
 Rows = Annotated[tuple[Row, ...], Field(max_length=MAX_CHANNELS, fail_fast=True)]
-"""Readings by channel; null where one is missing. The first that is none ends the reading of a request."""
+"""Readings by channel, null if missing; parsing stops at the first invalid one."""

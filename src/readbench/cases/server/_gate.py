@@ -29,7 +29,7 @@ METHODS = frozenset((*SAFE, "POST", "PUT", "PATCH", "DELETE"))
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 """Headers by which a proxy says that a request comes from elsewhere."""
-MOST_LISTED = 20
+MAX_LISTED = 20
 """Changes of one request that its line in the record names."""
 UNRECORDED = ("/static/", "/healthz", "/readyz", "/metrics")
 IMPORT_MAP = web.import_map({web.NAME: "/static/", "#service/": "/static/"})
@@ -144,7 +144,7 @@ class Gate:
                 status=status,
                 ms=round(1000 * seconds, 1),
                 received=received,
-                changes=tuple(changes[:MOST_LISTED]),
+                changes=tuple(changes[:MAX_LISTED]),
             )
             self._keep(event)
 
@@ -182,12 +182,12 @@ def _check_local(headers: Headers, hostname: str) -> None:
         raise RefusedError(
             403,
             f"Without keys, this service answers requests of this machine only; this one was forwarded ({forwarded})."
-            " Make a key: readbench cases key add LIBRARY NAME --role admin",
+            " Make a key: readbench cases key LIBRARY NAME --role admin",
         )
 
 
 COOKIE = "readbench_key"
-BEARER = HTTPBearer(auto_error=False, description="A key of `readbench cases key add`.")
+BEARER = HTTPBearer(auto_error=False, description="A key of `readbench cases key`.")
 
 
 def caller_of(request: Request, service: CaseService) -> KeyHolder:
@@ -213,7 +213,7 @@ def check_caller(caller: KeyHolder, deed: Deed) -> None:
         raise HTTPException(
             401,
             "This needs a key. Send it as `Authorization: Bearer KEY`; an administrator makes one with"
-            " `readbench cases key add`.",
+            " `readbench cases key`.",
             {"WWW-Authenticate": "Bearer"},
         )
     check_deed(deed, caller.role)
@@ -224,7 +224,7 @@ def deed_of(route: object) -> Deed | None:
     if isinstance(deed := getattr(route, "deed", None), Deed):
         return deed
     dependant = getattr(route, "dependant", None)
-    calls = [] if dependant is None else [own.call for own in dependant.dependencies]
+    calls = [] if dependant is None else [dependency.call for dependency in dependant.dependencies]
     return max((call.deed for call in calls if isinstance(call, Needs)), key=ROLES.__getitem__, default=None)
 
 

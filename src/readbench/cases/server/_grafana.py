@@ -23,27 +23,26 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from readbench.cases import Answer, Case, Filter, link_case, shorten_note
 from readbench.cases.server._api import hits
-from readbench.cases.server._fields import MAX_TARGETS, Name
-from readbench.cases.server._fields import Query as WantedText
+from readbench.cases.server._fields import MAX_TARGETS, Name, Query as WantedText
 from readbench.cases.server._gate import Reader
 from readbench.cases.server._ranges import read_source, sources_of
 from readbench.cases.server._reception import SmallJsonRoute
 from readbench.cases.server._service import CaseService, Served
 from readbench.errors import UnknownNameError, UsageError
 
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 """Cases of one table; the latest count."""
-MOST_ROWS = 5000
+MAX_ROWS = 5000
 """Cases of all tables of a panel."""
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 """Values of one variable."""
-MOST_OPTIONS = 50
+MAX_OPTIONS = 50
 """Options of a query, or fields of an annotation."""
-MOST_ANNOTATION = 4096
+MAX_ANNOTATION_CHARS = 4096
 """Characters of the annotation that is sent back with every case."""
-NOTE = 500
+MAX_NOTE_CHARS = 500
 """Characters of a note in a table."""
-SHOWN_TAGS = 10
+MAX_TAGS = 10
 DEFAULT_HITS = 10
 KEYS = ("asset", "label", "tag")
 """What a dashboard may filter cases by."""
@@ -52,13 +51,13 @@ links_router = APIRouter(include_in_schema=False)
 
 
 def _check_length(annotation: dict[str, Any]) -> dict[str, Any]:
-    if len(str(annotation)) > MOST_ANNOTATION:
-        raise ValueError(f"has more than {MOST_ANNOTATION} characters")
+    if len(str(annotation)) > MAX_ANNOTATION_CHARS:
+        raise ValueError(f"has more than {MAX_ANNOTATION_CHARS} characters")
     return annotation
 
 
-Payload = Annotated[dict[Name, Any], Field(max_length=MOST_OPTIONS)]
-Annotation = Annotated[dict[Name, Any], Field(max_length=MOST_OPTIONS), AfterValidator(_check_length)]
+Payload = Annotated[dict[Name, Any], Field(max_length=MAX_OPTIONS)]
+Annotation = Annotated[dict[Name, Any], Field(max_length=MAX_OPTIONS), AfterValidator(_check_length)]
 
 
 class GrafanaBody(BaseModel):
@@ -89,8 +88,8 @@ class PanelTarget(GrafanaBody):
     @property
     def options(self) -> dict[str, str]:
         """The payload as texts; a choice of several counts by its first."""
-        own = self.payload if isinstance(self.payload, dict) else {}
-        plain = {name: value[0] if isinstance(value, list) and value else value for name, value in own.items()}
+        fields = self.payload if isinstance(self.payload, dict) else {}
+        plain = {name: value[0] if isinstance(value, list) and value else value for name, value in fields.items()}
         return {name: str(value) for name, value in plain.items() if value not in (None, [], "")}
 
 
@@ -213,7 +212,7 @@ async def query(request: Request, service: Served, _caller: Reader, body: PanelQ
 
     def find() -> list[PanelTable]:
         asked = [target for target in body.targets if not target.hide]
-        most = min(MOST_LISTED, MOST_ROWS // max(1, len(asked)))
+        most = min(MAX_LISTED, MAX_ROWS // max(1, len(asked)))
         return [answer_target(service, target, body, address, most) for target in asked]
 
     return await service.work.do(find)
@@ -287,18 +286,16 @@ async def open_range(_service: Served, _caller: Reader, asked: Annotated[ListedR
 def list_values(service: CaseService, key: str) -> list[str]:
     """The assets, faults or tags of the library, or its sources."""
     if key == "source":
-        return [own.name for own in sources_of(service).all()]
+        return [source.name for source in sources_of(service).all()]
     if key not in KEYS:
         raise UnknownNameError("filter", key, (*KEYS, "source"))
     cases = service.library.cases()
     found = {"asset": {case.asset for case in cases}, "label": {case.label or "" for case in cases}}
     values = found[key] if key in found else {tag for case in cases for tag in case.tags}
-    return sorted(values - {""})[:MOST_VALUES]
+    return sorted(values - {""})[:MAX_VALUES]
 
 
-def find_cases(
-    service: CaseService, seconds: tuple[float, float], where: Filter, most: int = MOST_LISTED
-) -> list[Case]:
+def find_cases(service: CaseService, seconds: tuple[float, float], where: Filter, most: int = MAX_LISTED) -> list[Case]:
     """The cases that overlap a range, in the order of their times; of very many the latest."""
     begin, end = seconds
     found = [
@@ -376,10 +373,12 @@ def answer_target(service: CaseService, target: PanelTarget, body: PanelQuery, a
 
 def read_filter(options: dict[str, str], adhoc: Sequence[AdhocFilter]) -> Filter:
     """Which cases a panel shows, by its options and by the filters of the dashboard."""
-    for own in adhoc:
-        if own.operator != "=" or own.key not in KEYS:
-            raise UsageError(f"Cases are filtered by {', '.join(KEYS)}, with =. Got {own.key!r} {own.operator!r}.")
-    told = options | {own.key: own.value for own in adhoc}
+    for condition in adhoc:
+        if condition.operator != "=" or condition.key not in KEYS:
+            raise UsageError(
+                f"Cases are filtered by {', '.join(KEYS)}, with =. Got {condition.key!r} {condition.operator!r}."
+            )
+    told = options | {condition.key: condition.value for condition in adhoc}
     return Filter(asset=told.get("asset"), label=told.get("label"), tag=told.get("tag"))
 
 
@@ -393,7 +392,7 @@ def case_table(cases: Sequence[Case], address: str) -> PanelTable:
             case.id,
             case.label or "open",
             case.asset,
-            shorten_note(case.notes, NOTE),
+            shorten_note(case.notes, MAX_NOTE_CHARS),
             link_case(address, case.id),
         ]
         for case in cases
@@ -407,28 +406,36 @@ def annotation_table(cases: Sequence[Case], address: str) -> PanelTable:
     rows = []
     for case in cases:
         link = f'<a href="{link_case(address, case.id)}">{_plain(case.id)}</a>'
-        words = " · ".join(part for part in (_plain(case.asset), _plain(shorten_note(case.notes, NOTE))) if part)
-        tags = [part for part in (case.label or "open", case.asset, *case.tags[:SHOWN_TAGS]) if part]
+        words = " · ".join(
+            part for part in (_plain(case.asset), _plain(shorten_note(case.notes, MAX_NOTE_CHARS))) if part
+        )
+        tags = [part for part in (case.label or "open", case.asset, *case.tags[:MAX_TAGS]) if part]
         rows.append([_ms(case.time), _ms(case.end), case.label or "open case", f"{words} {link}".strip(), tags])
     return PanelTable(columns=columns, rows=rows)
 
 
-def similar_table(own: PanelAnswer | None, address: str) -> PanelTable:
+def similar_table(panel: PanelAnswer | None, address: str) -> PanelTable:
     """The cases like what was asked about, best first; empty where there is none in the range."""
     columns = _columns(
         Place="number", Case="string", Fault="string", Probability="number", Asset="string", Time="time",
         Notes="string", Link="string", Asked="string",
     )  # fmt: skip
     rows = []
-    for hit in own.answer.hits if own else ():
+    for hit in panel.answer.hits if panel else ():
         case = hit.case
-        known = [case.label or "open", hit.probability, case.asset, _ms(case.time), shorten_note(case.notes, NOTE)]
-        link = link_case(address, own.case, case.id) if own and own.case else link_case(address, case.id)
-        rows.append([hit.place, case.id, *known, link, own.asked if own else ""])
+        known = [
+            case.label or "open",
+            hit.probability,
+            case.asset,
+            _ms(case.time),
+            shorten_note(case.notes, MAX_NOTE_CHARS),
+        ]
+        link = link_case(address, panel.case, case.id) if panel and panel.case else link_case(address, case.id)
+        rows.append([hit.place, case.id, *known, link, panel.asked if panel else ""])
     return PanelTable(columns=columns, rows=rows)
 
 
-def belief_table(own: PanelAnswer | None, address: str) -> PanelTable:
+def belief_table(panel: PanelAnswer | None, address: str) -> PanelTable:
     """What it may be."""
     columns = _columns(Option="string", Probability="number", Possible="string", Case="string", Link="string")
     rows: list[list[Any]] = [
@@ -436,11 +443,11 @@ def belief_table(own: PanelAnswer | None, address: str) -> PanelTable:
             fault.label,
             fault.probability,
             "yes" if fault.possible else "ruled out",
-            own.asked,
-            address.rstrip("/") + own.link,
+            panel.asked,
+            address.rstrip("/") + panel.link,
         ]
-        for fault in (own.answer.faults if own else ())
-        if own
+        for fault in (panel.answer.faults if panel else ())
+        if panel
     ]
     return PanelTable(columns=columns, rows=rows)
 

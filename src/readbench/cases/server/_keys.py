@@ -19,7 +19,7 @@ from readbench.errors import DataError, UnknownNameError, UsageError
 
 PREFIX = "rb_"
 TOKEN_BYTES = 32
-MOST_NAME = 80
+MAX_NAME = 80
 
 
 class Key(BaseModel):
@@ -89,14 +89,14 @@ class KeyFile:
         if not self.all():
             found = "holds no key" if self.path.exists() else "is not there"
             raise UsageError(
-                f"The file of keys {self.path} {found}. Make a key first: readbench cases key add LIBRARY NAME --role"
+                f"The file of keys {self.path} {found}. Make a key first: readbench cases key LIBRARY NAME --role"
                 " admin. Or serve this machine alone, without keys: --open"
             )
 
     def add(self, name: str, role: Role) -> str:
         """Make a key; the token that is returned is shown this once and kept nowhere."""
-        if not name.strip() or len(name) > MOST_NAME or not name.isprintable():
-            raise UsageError(f"{name[:MOST_NAME]!r} is no name of a key. Give up to {MOST_NAME} characters.")
+        if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
+            raise UsageError(f"{name[:MAX_NAME]!r} is no name of a key. Give up to {MAX_NAME} characters.")
         token = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
         with exclusive(self._lock, SHORT_WAIT_S):
             known = self.all()

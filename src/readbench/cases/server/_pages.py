@@ -25,8 +25,7 @@ from readbench.cases.roles import Role
 from readbench.cases.server import _views as words
 from readbench.cases.server._api import ListQuery, list_cases
 from readbench.cases.server._bodies import CaseFilter, FormFile, begin_at, check_effort
-from readbench.cases.server._fields import Name, Notes, TagText
-from readbench.cases.server._fields import Query as WantedText
+from readbench.cases.server._fields import Name, Notes, Query as WantedText, TagText
 from readbench.cases.server._gate import COOKIE, Adder, Deleter, Editor, Reader, Reverter, caller_of
 from readbench.cases.server._keys import NOBODY, KeyHolder
 from readbench.cases.server._questions import ask_in_words
@@ -50,7 +49,7 @@ OPTIONS = 5
 SHOWN_OF_KIND = 3
 """Hits of one fault type that are shown; the others unfold."""
 LATEST = 8
-MOST_DOUBTS = 12
+MAX_DOUBTS = 12
 PER_PAGE = 50
 WEEK_S = 7 * 24 * 3600
 router = APIRouter(include_in_schema=False)
@@ -98,14 +97,14 @@ async def case(
 
     def look() -> dict[str, Any]:
         library, method = service.library, service.settings.choose_method(page.method)
-        own = library.case(case)
+        record = library.case(case)
         alone = len(library) < 2
         answer = None if alone else library.search(case, k=HITS, method=method, where=page.chosen)
         window, held = _find_window(service, case, "")[0], service.looked_at.get(page.file)
-        signals = draw_signals(library.snapshot(), window, end=own.end, zone=own.zone)
+        signals = draw_signals(library.snapshot(), window, end=record.end, zone=record.zone)
         events = list_events(library, case)
         done = next((event for event in events if event.change == page.done and event.what == "edit"), None)
-        known = {"case": own, "events": events, "done": done, "token": "", "read": held.read.remarks if held else ()}
+        known = {"case": record, "events": events, "done": done, "token": "", "read": held.read.remarks if held else ()}
         return _shown(service, signals, answer, page) | known
 
     return show_page(request, "case.html", caller, **await service.work.do(look))
@@ -125,10 +124,10 @@ async def look_at_file(
     told = ToldContext(facts=parse_facts([text for text in facts.split(",") if text.strip()]) or None)
 
     def read() -> ReadRecording:
-        own = sent.read(service.settings, told=told)
+        read = sent.read(service.settings, told=told)
         begun = onset.strip("0") and onset.isdecimal()
-        own = replace(own, windows=begin_at(own.windows, int(onset))) if begun else own
-        return replace(own, windows=check_effort(own.windows, service))
+        read = replace(read, windows=begin_at(read.windows, int(onset))) if begun else read
+        return replace(read, windows=check_effort(read.windows, service))
 
     held = await service.work.do(lambda: HeldFile(sent.name, sent.asset, read()))
     return await look_at(service, caller, held, keep=bool(keep))
@@ -140,10 +139,10 @@ async def looked(request: Request, service: Served, caller: Reader, token: Name)
     held = _held(service, token)
 
     def look() -> dict[str, Any]:
-        library, own = service.library, held.read
-        answer = library.search(own, k=HITS, method=service.settings.choose_method(""))
+        library, read = service.library, held.read
+        answer = library.search(read, k=HITS, method=service.settings.choose_method(""))
         window, gaps = _find_window(service, "", token)
-        signals = draw_signals(library.snapshot(), window, kept=False, gaps=gaps, end=own.ends[0], zone=own.zone)
+        signals = draw_signals(library.snapshot(), window, kept=False, gaps=gaps, end=read.ends[0], zone=read.zone)
         shown = {"case": None, "asset": held.asset, "name": held.name, "token": token, "done": None, "read": ()}
         return _shown(service, signals, answer, Page()) | shown | {"minutes": round(service.looked_at.seconds / 60)}
 
@@ -185,9 +184,9 @@ async def preview(
     """The whole recording of a file, in which its sender marks when it began; nothing of it is kept."""
 
     def draw() -> DrawnRecording:
-        own = sent.read(service.settings)
-        window, gaps = fill_recording(service, own)
-        return draw_recording(service.library.snapshot(), window, gaps, own.zone)
+        read = sent.read(service.settings)
+        window, gaps = fill_recording(service, read)
+        return draw_recording(service.library.snapshot(), window, gaps, read.zone)
 
     return await service.work.do(draw)
 
@@ -301,7 +300,7 @@ async def overview(request: Request, service: Served, caller: Reader) -> Respons
         return {
             "overview": library.overview(),
             "suggestions": library.ask("next", k=LATEST, method=method),
-            "doubts": library.ask("doubtful", k=MOST_DOUBTS, method=method),
+            "doubts": library.ask("doubtful", k=MAX_DOUBTS, method=method),
             "summary": summary,
             "labels": sorted(label for label in summary.labels if label),
             "changes": library.ask("history", limit=LATEST),
@@ -316,7 +315,7 @@ async def ask(request: Request, service: Served, caller: Reader, name: Name) -> 
     """Any declared question, with its parameters in the address."""
     given = dict(request.query_params)
     question, answer = await service.work.do(lambda: ask_in_words(service, name, given))
-    fields = [own for own in question.parameters.values() if own.given_by is not GivenBy.METHOD]
+    fields = [parameter for parameter in question.parameters.values() if parameter.given_by is not GivenBy.METHOD]
     shown = [] if answer is None else question.show(answer)
     return show_page(request, "question.html", caller, question=question, fields=fields, given=given, shown=shown)
 
@@ -438,10 +437,14 @@ async def _write(
 
 async def _show_conflict(request: Request, service: CaseService, caller: KeyHolder, form: WrittenForm) -> Response:
     def look() -> dict[str, Any]:
-        own = service.library.case(form.fields["case"])
-        events = [event for event in list_events(service.library, own.id) if not event.undone]
-        states = [(name, words.format_field(getattr(own, name)), yours) for name, yours in form.yours.items()]
-        return {"case": own, "event": next(iter(events), None), "states": [row for row in states if row[1] != row[2]]}
+        record = service.library.case(form.fields["case"])
+        events = [event for event in list_events(service.library, record.id) if not event.undone]
+        states = [(name, words.format_field(getattr(record, name)), yours) for name, yours in form.yours.items()]
+        return {
+            "case": record,
+            "event": next(iter(events), None),
+            "states": [row for row in states if row[1] != row[2]],
+        }
 
     found = await service.work.do(look)
     fields = form.fields | {"seen": str(found["case"].changed)}

@@ -1,4 +1,4 @@
-"""Every declared question as a route for programs and as a page for people; a new one needs nothing here."""
+"""Routes and pages of the declared questions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from readbench.errors import UnknownNameError, UsageError
 
 
 def build_routes() -> APIRouter:
-    """`GET /api/v1/NAME` with parameters in the query; `POST`, where the question is about a window."""
+    """`GET /api/v1/NAME` with parameters in the query, or `POST` for a question on a window."""
     router = APIRouter(prefix="/api/v1", tags=["read"], route_class=JsonRoute, responses={**PROBLEMS})
     for question in QUESTIONS.values():
         post = bool(_parameters(question, GivenBy.WINDOW))
@@ -36,21 +36,21 @@ def build_routes() -> APIRouter:
 
 
 def ask_in_words(service: CaseService, name: str, texts: dict[str, str]) -> tuple[Question[Any], Any]:
-    """The question of a page and its answer; None where something is missing that it needs.
+    """Question of a page and its answer; None if a required parameter is missing.
 
     Args:
-        service: that is asked.
-        name: of the question.
-        texts: what the page sends; empty texts count as nothing, and a window is the name of a case.
+        service: the service.
+        name: name of the question.
+        texts: values from the page; empty ones are ignored, and a window is the name of a case.
     """
     if name not in QUESTIONS:
         raise UnknownNameError("question", name, list(QUESTIONS))
     question = QUESTIONS[name]
     given: dict[str, Any] = _site_parameters(question, service)
-    for own in question.parameters.values():
-        if own.given_by is not GivenBy.METHOD and texts.get(own.name, "").strip():
-            given[own.name] = _check_most(own, own.declared.read(texts[own.name]))
-    ready = all(own.name in given for own in question.parameters.values() if own.required)
+    for parameter in question.parameters.values():
+        if parameter.given_by is not GivenBy.METHOD and texts.get(parameter.name, "").strip():
+            given[parameter.name] = _check_most(parameter, parameter.declared.read(texts[parameter.name]))
+    ready = all(parameter.name in given for parameter in question.parameters.values() if parameter.required)
     return question, question(service.library, **given) if ready else None
 
 
@@ -59,15 +59,18 @@ def _ask_with_query(question: Question[Any]) -> Any:  # noqa: ANN401 - a functio
         return await service.work.do(lambda: question(service.library, **given, **_site_parameters(question, service)))
 
     fields = [
-        _keyword(own.name, Annotated[own.hint, Query(**_bounds(own))], _default(own, Parameter.empty))
-        for own in _parameters(question, None)
+        _keyword(
+            parameter.name, Annotated[parameter.hint, Query(**_bounds(parameter))], _default(parameter, Parameter.empty)
+        )
+        for parameter in _parameters(question, None)
     ]
     return _sign(ask, question, *fields)
 
 
 def _ask_with_body(question: Question[Any]) -> Any:  # noqa: ANN401 - a function with a signature of its own
     fields: dict[str, Any] = {
-        own.name: (own.hint, Field(_default(own, ...), **_bounds(own))) for own in _parameters(question, None)
+        parameter.name: (parameter.hint, Field(_default(parameter, ...), **_bounds(parameter)))
+        for parameter in _parameters(question, None)
     }
     name = "".join(word.title() for word in question.name.split("-"))
     model: type[BaseModel] = create_model(f"{name}Body", __base__=Asked, __doc__=question.summary, **fields)
@@ -84,7 +87,7 @@ def _ask_with_body(question: Question[Any]) -> Any:  # noqa: ANN401 - a function
 
 
 def _sign(ask: Any, question: Question[Any], *fields: Parameter) -> Any:  # noqa: ANN401
-    """The function under the question's name, with the signature that the framework reads."""
+    """Give a function the question's name and the signature that FastAPI reads."""
     always = _keyword("service", Served, Parameter.empty), _keyword("_caller", Reader, Parameter.empty)
     ask.__signature__ = Signature([*always, *fields])
     ask.__name__ = question.ask.__name__
@@ -96,29 +99,29 @@ def _keyword(name: str, hint: Any, default: Any) -> Parameter:  # noqa: ANN401
 
 
 def _parameters(question: Question[Any], given_by: GivenBy | None) -> list[QuestionParameter]:
-    return [own for own in question.parameters.values() if own.given_by is given_by]
+    return [parameter for parameter in question.parameters.values() if parameter.given_by is given_by]
 
 
 def _site_parameters(question: Question[Any], service: CaseService) -> dict[str, Any]:
-    """What the service decides: its own first method."""
-    return {own.name: service.settings.choose_method("") for own in _parameters(question, GivenBy.METHOD)}
+    """Parameters set by the service: its default method."""
+    return {parameter.name: service.settings.choose_method("") for parameter in _parameters(question, GivenBy.METHOD)}
 
 
-def _default(own: QuestionParameter, needed: Any) -> Any:  # noqa: ANN401
-    return needed if own.required else own.declared.default
+def _default(parameter: QuestionParameter, needed: Any) -> Any:  # noqa: ANN401
+    return needed if parameter.required else parameter.declared.default
 
 
-def _bounds(own: QuestionParameter) -> dict[str, Any]:
-    """Least, most and meaning, in the words of the framework."""
-    interval = own.declared.interval
+def _bounds(parameter: QuestionParameter) -> dict[str, Any]:
+    """Limits and description of a parameter, as keywords of `Query` and `Field`."""
+    interval = parameter.declared.interval
     low, high = (interval.low, interval.high) if interval else (-math.inf, math.inf)
-    high = high if own.most is None else min(high, own.most)
+    high = high if parameter.most is None else min(high, parameter.most)
     ends = {name: end for name, end in (("ge", low), ("le", high)) if math.isfinite(end)}
-    text = {"max_length": MAX_QUERY} if own.hint is str else {}
-    return ends | text | {"description": own.help or None}
+    text = {"max_length": MAX_QUERY} if parameter.hint is str else {}
+    return ends | text | {"description": parameter.help or None}
 
 
-def _check_most(own: QuestionParameter, value: Any) -> Any:  # noqa: ANN401
-    if own.most is not None and isinstance(value, int) and value > own.most:
-        raise UsageError(f"{own.name}: at most {own.most} can be asked for; got {value}.")
+def _check_most(parameter: QuestionParameter, value: Any) -> Any:  # noqa: ANN401
+    if parameter.most is not None and isinstance(value, int) and value > parameter.most:
+        raise UsageError(f"{parameter.name}: at most {parameter.most} can be asked for; got {value}.")
     return value

@@ -27,10 +27,10 @@ from readbench.cases.watch import NoticeLog
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, UsageError
 
-POINTS = 1024
+MAX_POINTS = 1024
 """Steps of an overview."""
-MOST_NOTICES = 50
-LONGEST_S = 400 * 24 * 3600.0
+MAX_NOTICES = 50
+MAX_SPAN_S = 400 * 24 * 3600.0
 SOURCES = "sources.toml"
 NOTICES = "notices.jsonl"
 router = APIRouter(include_in_schema=False)
@@ -59,7 +59,7 @@ async def choose_range(request: Request, service: Served, caller: Reader) -> Res
     """Choose source, asset and range; fields may stand in the address."""
     fields = ("source", "asset", "start", "end", "onset")
     given = {name: request.query_params.get(name, "")[:200] for name in fields}
-    sources = await service.work.do(lambda: [own.name for own in sources_of(service).all()])
+    sources = await service.work.do(lambda: [entry.name for entry in sources_of(service).all()])
     given["start"] = given["start"] or "-1h"
     return show_page(request, "range.html", caller, given=given, sources=sources)
 
@@ -69,8 +69,8 @@ async def list_assets(service: Served, _caller: Reader, source: Annotated[Name, 
     """The assets of a source."""
 
     def look() -> list[str]:
-        with _open(service, source) as own:
-            return sorted({channel.asset for channel in own.channels()})
+        with _open(service, source) as opened:
+            return sorted({channel.asset for channel in opened.channels()})
 
     return await service.work.do(look)
 
@@ -89,15 +89,15 @@ async def draw_range(
 
     def draw() -> DrawnRange:
         first, last = _span(start, end)
-        with _open(service, source) as own:
-            found = own.read(first, last, asset=asset or None, step=(last - first) / POINTS)
+        with _open(service, source) as opened:
+            found = opened.read(first, last, asset=asset or None, step=(last - first) / MAX_POINTS)
         assets = found.assets
         whose = asset if asset in assets or not assets else assets[0]
         series = found.of_asset(whose)
         if not series:
             raise DataError(f"{source} has no reading of {asset or 'any asset'} in that range.")
-        step = (last - first) / (POINTS - 1)
-        values = on_clock(series, first, step, POINTS)
+        step = (last - first) / (MAX_POINTS - 1)
+        values = on_clock(series, first, step, MAX_POINTS)
         kept = np.flatnonzero(np.isfinite(values).any(axis=1))
         names = [name for i, name in enumerate(series) if i in set(kept.tolist())]
         windows = WindowSet.from_arrays([values[kept]], channels=names, assets=[whose], times=[first])
@@ -137,9 +137,9 @@ async def look_at_range(
 async def notices(request: Request, service: Served, caller: Reader) -> Response:
     """What the watch told, the newest first; the page looks again by itself."""
     log = find_notices(service.library, service.settings)
-    found = await service.work.do(lambda: [] if log is None else log.latest(MOST_NOTICES))
+    found = await service.work.do(lambda: [] if log is None else log.latest(MAX_NOTICES))
     summary = await service.work.do(service.library.stats)
-    shown: list[dict[str, Any]] = [{"own": own, "late": own.told - own.onset} for own in found]
+    shown: list[dict[str, Any]] = [{"notice": notice, "late": notice.told - notice.onset} for notice in found]
     return show_page(request, "notices.html", caller, summary=summary, notices=shown, now=clock.time())
 
 
@@ -147,8 +147,8 @@ def read_source(
     service: CaseService, source: str, span: tuple[float, float], *, asset: str = "", onset: str = ""
 ) -> ReadRecording:
     """The window of a range of a source, if it is no more than a search here may take."""
-    with _open(service, source) as own:
-        found = read_range(service.library, own, *span, asset=asset, onset=onset, zone="UTC")
+    with _open(service, source) as opened:
+        found = read_range(service.library, opened, *span, asset=asset, onset=onset, zone="UTC")
     return replace(found, windows=check_effort(check_size(found.windows, service.settings), service))
 
 
@@ -178,6 +178,6 @@ def _open(service: CaseService, name: str) -> closing[SignalSource]:
 
 def _span(start: str, end: str) -> tuple[float, float]:
     first, last = parse_range(start, end)
-    if not 0 < last - first <= LONGEST_S:
+    if not 0 < last - first <= MAX_SPAN_S:
         raise UsageError("The range ends before it begins, or is longer than a year. Give another.")
     return first, last

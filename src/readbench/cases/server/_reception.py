@@ -24,21 +24,21 @@ from readbench.cases.server._fields import MAX_ANSWER_BYTES, MAX_FORM_BYTES
 from readbench.cases.server._service import BusyError, CaseService, service_of
 from readbench.errors import UsageError
 
-HEAD_S = 10.0
+HEAD_TIMEOUT_S = 10.0
 """Longest that a connection may take to send the head of a request, or the rest of one that was refused."""
-PAUSE_S = 10.0
+PAUSE_TIMEOUT_S = 10.0
 """Longest that a sender may take in all, beside what its bytes take at the least rate."""
-LEAST_RATE = 16 * 2**10
+MIN_RATE = 16 * 2**10
 """Bytes a second that a body must have on average."""
-OPEN_BYTES = 2**16
+FREE_BYTES = 2**16
 """Largest body for a route that needs no key, such as the page to sign in."""
-MOST_UNSENT = 2**28
+MAX_UNSENT_BYTES = 2**28
 """Bytes of answers of all connections that wait to be taken; above it the ones that have waited longest go."""
-MOST_NAMES = 10**6
+MAX_NAMES = 10**6
 """Colons of a JSON text: the names of its fields, and those in its texts."""
-MOST_ERRORS = 1000
+MAX_ERRORS = 1000
 """Wrong fields of a request of which the first is named."""
-MOST_CONNECTIONS = 500
+MAX_CONNECTIONS = 500
 """Connections at the same time; each is an open file of the process."""
 
 
@@ -66,14 +66,14 @@ class ReceivedBody:
             return await self._receive()
         if not self._begun:
             self._begin()
-        left = self._begun + PAUSE_S + self.size / LEAST_RATE - time.monotonic()
+        left = self._begun + PAUSE_TIMEOUT_S + self.size / MIN_RATE - time.monotonic()
         try:
             message = await asyncio.wait_for(self._receive(), max(0.0, left))
         except TimeoutError as error:
             raise HTTPException(
                 408,
                 f"The request came too slowly: {self.size:,} bytes in {time.monotonic() - self._begun:.0f} s. Send it"
-                f" again, at least {LEAST_RATE:,} bytes a second.",
+                f" again, at least {MIN_RATE:,} bytes a second.",
             ) from error
         if message["type"] == "http.disconnect":
             raise HTTPException(400, "The sender left before the request was complete.")
@@ -96,7 +96,7 @@ class ReceivedBody:
         headers = Headers(scope=self._scope)
         form = headers.get("content-type", "").lower().startswith("application/x-www-form-urlencoded")
         most = MAX_FORM_BYTES if form else getattr(self._scope.get("route"), "most_bytes", limits.max_bytes)
-        self._most = min(most if guarded else OPEN_BYTES, limits.max_bytes)
+        self._most = min(most if guarded else FREE_BYTES, limits.max_bytes)
         told = headers.get("content-length", "0")
         size = int(told) if told.isdigit() else 0
         if size > self._most:
@@ -163,14 +163,14 @@ class _JsonRequest(Request):
 def _parse(content: bytes, adapter: TypeAdapter[Any], most_readings: int) -> Any:  # noqa: ANN401
     """The model in a JSON text; how many values it has is counted first: a window, and the time before it."""
     count, names = content.count(b","), content.count(b":")
-    if count > most_readings + OPEN_BYTES:
+    if count > most_readings + FREE_BYTES:
         raise HTTPException(413, f"The request has {count:,} values, more than {most_readings:,}. Send less at once.")
-    if names > MOST_NAMES:
-        raise HTTPException(413, f"The request has {names:,} colons, more than {MOST_NAMES:,}. Send less at once.")
+    if names > MAX_NAMES:
+        raise HTTPException(413, f"The request has {names:,} colons, more than {MAX_NAMES:,}. Send less at once.")
     try:
         return adapter.validate_json(content)
     except ValidationError as error:
-        if error.error_count() > MOST_ERRORS:  # to list them all takes much longer than to find them
+        if error.error_count() > MAX_ERRORS:  # to list them all takes much longer than to find them
             raise HTTPException(422, f"body: {error.error_count():,} fields are not what this route takes.") from None
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in ("body", *first["loc"]))
@@ -195,7 +195,7 @@ class LimitedProtocol(H11Protocol):
         address = self.client[0] if self.client else ""
         same = sum(other.client is not None and other.client[0] == address for other in self.connections)
         crowded = same > self.most_of_one and address not in self.trusted
-        if crowded or len(self.connections) > MOST_CONNECTIONS:
+        if crowded or len(self.connections) > MAX_CONNECTIONS:
             self._end(HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections. Close some, or try again in a moment.")
         else:
             self._expect()
@@ -220,14 +220,14 @@ class LimitedProtocol(H11Protocol):
         """The receiver takes an answer more slowly than it is written: it has so long, at the least rate."""
         super().pause_writing()
         self._stop_waiting()
-        patience = PAUSE_S + self.transport.get_write_buffer_size() / LEAST_RATE
+        patience = PAUSE_TIMEOUT_S + self.transport.get_write_buffer_size() / MIN_RATE
         self.unsent[self] = self.loop.call_later(patience, self.transport.abort)
-        held = sum(own.transport.get_write_buffer_size() for own in self.unsent)
-        for own in list(self.unsent):
-            if held <= MOST_UNSENT:
+        held = sum(protocol.transport.get_write_buffer_size() for protocol in self.unsent)
+        for protocol in list(self.unsent):
+            if held <= MAX_UNSENT_BYTES:
                 break
-            held -= own.transport.get_write_buffer_size()
-            own.transport.abort()
+            held -= protocol.transport.get_write_buffer_size()
+            protocol.transport.abort()
 
     def resume_writing(self) -> None:
         """The receiver has caught up."""
@@ -246,8 +246,8 @@ class LimitedProtocol(H11Protocol):
         idle = self.cycle is None or self.cycle.response_complete
         waits = idle and self.timeout_keep_alive_task is None and not self.transport.is_closing() and not forget
         if waits and self._expected is None:
-            sentence = f"No whole request came within {HEAD_S:g} s."
-            self._expected = self.loop.call_later(HEAD_S, self._end, HTTPStatus.REQUEST_TIMEOUT, sentence)
+            sentence = f"No whole request came within {HEAD_TIMEOUT_S:g} s."
+            self._expected = self.loop.call_later(HEAD_TIMEOUT_S, self._end, HTTPStatus.REQUEST_TIMEOUT, sentence)
         elif not waits and self._expected is not None:
             self._expected.cancel()
             self._expected = None
@@ -269,5 +269,5 @@ def limit_connections(most_of_one: int, trusted: str) -> type[LimitedProtocol]:
         trusted: addresses that may have more, separated by commas.
     """
     known = frozenset(part.strip() for part in trusted.split(","))
-    own = {"most_of_one": most_of_one, "trusted": known, "unsent": {}}
-    return type("LimitedProtocol", (LimitedProtocol,), own)
+    attributes = {"most_of_one": most_of_one, "trusted": known, "unsent": {}}
+    return type("LimitedProtocol", (LimitedProtocol,), attributes)

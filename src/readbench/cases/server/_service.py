@@ -1,6 +1,6 @@
-"""What all routes share: the library, what the service accepts, counters in the format of Prometheus, and workers.
+"""State shared by all routes: library, settings, Prometheus counters, workers.
 
-Blocking calls run beside the event loop: so many at a time, so many in line, so long at most.
+Blocking calls run in a bounded pool of threads, with a bounded queue and a timeout.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from readbench.errors import StoreError, UsageError
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits of one service, and which methods may be asked for.
+    """Limits and methods of a service.
 
     Args:
-        methods: texts of the grammar; the first is used where none is asked for.
-        max_bytes: of one request.
-        max_total_bytes: of all requests that are received or worked on; the next one is sent away with 503.
-        max_connections: of one address; proxies that are believed may have more.
-        max_points: numbers in one window.
-        max_channels: of one window.
-        max_hits: of one answer.
-        max_windows: of one search for several.
-        max_comparisons: readings of what is asked about, times steps of the cases that it is compared with: a search
-            of so many takes about ten seconds of one processor.
-        workers: requests that are worked on at the same time, beside half as many that change the library.
-        waiting: requests that may wait for a worker; the next one is sent away with 503.
-        timeout_s: longest that a request may take, waiting included.
-        processes: that search; 0 for threads of one process.
-        sample: a CSV file that the page offers to those who have none at hand.
-        sources: file of the sources whose ranges may be asked about; that in the library's folder where none is named.
-        notices: file of what the watch told, likewise.
+        methods: methods that clients may choose; the first is the default.
+        max_bytes: bytes of one request.
+        max_total_bytes: bytes of all requests in progress; further ones get 503.
+        max_connections: connections from one address; trusted proxies may have more.
+        max_points: readings in one window.
+        max_channels: channels of one window.
+        max_hits: hits of one answer.
+        max_windows: windows of one search.
+        max_comparisons: readings of the query times steps of the compared cases; the limit takes about ten seconds of
+            one core.
+        workers: requests processed at a time, and half as many that change the library.
+        waiting: requests that may wait for a worker; further ones get 503.
+        timeout_s: longest time of a request in seconds, including waiting.
+        processes: search processes; 0 searches in threads of one process.
+        sample: CSV file offered on the first page.
+        sources: file with the connected sources; default in the library's folder.
+        notices: file with the notices of the watch; default in the library's folder.
 
     >>> Settings().choose_method("")
     'flagship-spread'
@@ -80,13 +80,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not self.methods:
-            raise UsageError("Name at least one method that may be asked for.")
+            raise UsageError("A service needs at least one method. Give one.")
         for method in self.methods:
             parse(method)
 
     @property
     def file_limits(self) -> Limits:
-        """Limits of sent files; unpacked, they may be a few times larger than what was sent."""
+        """Limits of sent files, after unpacking."""
         return Limits(
             max_bytes=4 * self.max_bytes,
             max_rows=self.max_points,
@@ -95,7 +95,7 @@ class Settings:
         )
 
     def choose_method(self, method: str) -> str:
-        """The method that is asked for, if it may be; the first one for ""."""
+        """Canonical text of an allowed method; the default for "", an error for any other."""
         if not method:
             return self.methods[0]
         if method not in self.methods:
@@ -109,7 +109,7 @@ BUCKETS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 120.0)
 
 
 class ServiceMetrics:
-    """What one service counts."""
+    """Prometheus metrics of a service."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -129,13 +129,13 @@ class ServiceMetrics:
         )
 
     def count_loops(self, loops: Iterable[LoopState]) -> None:
-        """Set how the background loops are."""
+        """Set the state of the background loops."""
         for loop in loops:
             self.loop_up.labels(loop.name).set(not loop.error)
             self.loop_failures.labels(loop.name).set(loop.failures)
 
     def text(self) -> bytes:
-        """All of them."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
 
@@ -143,13 +143,13 @@ Result = TypeVar("Result")
 
 
 SWITCH_S = 0.001
-"""How long a thread keeps the interpreter while others wait: a search whose compiled part ended waits so long."""
+"""Switch interval of the interpreter in seconds; bounds the wait of a search after its compiled part."""
 
 
 def share_processors() -> None:
-    """From now on, let each request work in one thread: many share the processors, and none waits for others' threads.
+    """Limit numeric libraries to one thread per request, so that concurrent requests share the cores.
 
-    `READBENCH_THREADS` goes first for the compiled loops.
+    `READBENCH_THREADS` overrides this for compiled loops.
     """
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
 
@@ -158,31 +158,31 @@ def share_processors() -> None:
     sys.setswitchinterval(SWITCH_S)
 
 
-MOST_PROCESSES = 4
-"""Processes that search where nobody says how many: each takes some hundred MB."""
+MAX_PROCESSES = 4
+"""Default upper limit of search processes; each takes a few hundred MB."""
 
 
 def count_search_processes() -> int:
-    """One for each processor, where there are several.
+    """Default number of search processes: one per core, 0 on a single core.
 
     >>> count_search_processes() in {0, 2, 3, 4}
     True
     """
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(processors, MOST_PROCESSES) if processors > 1 else 0
+    return min(processors, MAX_PROCESSES) if processors > 1 else 0
 
 
 class BusyError(Exception):
-    """The service cannot answer now; the message says why."""
+    """The service has no free worker, or a request timed out."""
 
 
 class WorkerPool:
-    """A bounded pool of threads; changes, which wait for each other, have threads of their own.
+    """A bounded pool of threads; changes, which wait for each other, run in separate threads.
 
     Args:
-        workers: calls at the same time, and half as many changes.
-        waiting: calls that may wait; the next one is refused.
-        timeout_s: longest that a call may take, waiting included.
+        workers: concurrent calls, and half as many changes.
+        waiting: calls that may wait; further ones are refused.
+        timeout_s: longest time of a call in seconds, including waiting.
     """
 
     def __init__(self, workers: int, waiting: int, timeout_s: float) -> None:
@@ -194,11 +194,11 @@ class WorkerPool:
         self._pools: dict[bool, ThreadPoolExecutor] = {}
 
     async def do(self, call: Callable[[], Result], *, writes: bool = False) -> Result:
-        """Run a call and return what it returns; `BusyError` where there is no room or no time.
+        """Run a call in a thread and return its result; `BusyError` if the queue is full or the time is over.
 
         Args:
-            call: what is done.
-            writes: it may wait for another writer, while others read.
+            call: function to run.
+            writes: True for a change, which may wait for another writer.
         """
         if self.running >= self.most:
             raise BusyError(f"{self.running} requests are being worked on. Try again in a moment.")
@@ -218,11 +218,11 @@ class WorkerPool:
         try:
             return await asyncio.wait_for(asyncio.shield(future), self.timeout_s)
         except TimeoutError as error:
-            future.cancel()  # one that has not begun will not
+            future.cancel()
             raise BusyError(f"No answer within {self.timeout_s:g} s. Try again, or with a shorter window.") from error
 
     async def close(self, patience_s: float) -> None:
-        """Drop what waits, and let what is running end: whatever has not after a while is left alone."""
+        """Drop waiting calls, and wait up to `patience_s` seconds for running ones."""
         while self._pools:
             self._pools.popitem()[1].shutdown(wait=False, cancel_futures=True)
         for deadline in self._deadlines.values():
@@ -239,7 +239,7 @@ class WorkerPool:
 
 @dataclass(frozen=True, eq=False)
 class HeldFile:
-    """A file that was looked at: its name, the asset it is said to be of, and what was read of it."""
+    """A sent file that is not stored: name, asset, and the recording that was read."""
 
     name: str
     asset: str
@@ -247,19 +247,19 @@ class HeldFile:
 
     @property
     def size(self) -> int:
-        """Readings, with those of the time before."""
-        own = self.read.windows
-        befores = () if own.context is None else own.context.befores
-        return int((own.channel_counts * own.lengths).sum()) + sum(before.size for before in befores)
+        """Number of readings, including the context."""
+        windows = self.read.windows
+        befores = () if windows.context is None else windows.context.befores
+        return int((windows.channel_counts * windows.lengths).sum()) + sum(before.size for before in befores)
 
 
 class HeldFiles:
-    """Files that were looked at lately, in memory: each has a secret name, so that a link leads back to it.
+    """Recently sent files in memory, each under a secret name that links use.
 
     Args:
-        most: files that are held; the oldest goes first.
-        most_readings: of all of them together; the newest is always held.
-        seconds: how long one is held.
+        most: largest number of files; the oldest is dropped first.
+        most_readings: largest total number of readings; the newest file is always held.
+        seconds: how long a file is held.
     """
 
     def __init__(self, most: int = 50, most_readings: int = 20_000_000, seconds: float = 3600.0) -> None:
@@ -275,13 +275,13 @@ class HeldFiles:
         with self._lock:
             self._files[name] = time.monotonic(), file
             while len(self._files) > 1 and (
-                len(self._files) > self.most or sum(own.size for _, own in self._files.values()) > self.most_readings
+                len(self._files) > self.most or sum(held.size for _, held in self._files.values()) > self.most_readings
             ):
                 del self._files[next(iter(self._files))]
         return name
 
     def get(self, name: str) -> HeldFile | None:
-        """The file of a name, if it is still held."""
+        """File of a name; None if it is no longer held."""
         with self._lock:
             since, file = self._files.get(name, (-math.inf, None))
             if time.monotonic() - since > self.seconds:
@@ -291,30 +291,30 @@ class HeldFiles:
 
 
 CHANGES: ContextVar[list[str] | None] = ContextVar("changes", default=None)
-"""What the request at hand changed; the gate sets one for each."""
+"""Changes made by the current request."""
 
 
 @dataclass
 class Inflow:
-    """Bytes of all requests that are received or worked on."""
+    """Bytes of all requests in progress."""
 
     held: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class CaseService:
-    """One library and everything around it.
+    """A served library with the state of its service.
 
     Args:
-        library: that is served.
-        settings: limits.
-        keys: who may do what; None where everybody may, because only this machine can reach it.
-        audit: who did what.
-        work: where blocking calls run.
-        metrics: what is counted.
-        looked_at: files that were read lately.
-        inflow: what is being received.
-        pool: processes that search; None searches in threads of this one.
+        library: the library.
+        settings: limits and methods.
+        keys: keys and roles; None gives all rights to every user of this machine.
+        audit: audit log.
+        work: threads for blocking calls.
+        metrics: Prometheus metrics.
+        looked_at: recently sent files.
+        inflow: bytes of requests in progress.
+        pool: search processes; None searches in threads.
     """
 
     library: Library
@@ -329,18 +329,18 @@ class CaseService:
 
     @property
     def loops(self) -> list[LoopState]:
-        """How everything is that goes on in the background."""
+        """State of the background loops."""
         return [*self.library.loops, *(self.pool.loops if self.pool else ())]
 
     def search(self, asked: WindowSet | ReadRecording | str, **how: Any) -> bytes:  # noqa: ANN401 - as the library takes it
-        """An answer as JSON, by a process of its own where there are any; arguments as of `Library.search`."""
+        """Answer as JSON, from a search process if there is one; arguments as of `Library.search`."""
         found = self.pool.search(asked, **how) if self.pool else None
         return found if found is not None else self.library.search(asked, **how).model_dump_json().encode()
 
     async def act(self, caller: KeyHolder, call: Callable[[], Result]) -> Result:
-        """Run a call that changes or copies the library, in the name and the role of who asked for it.
+        """Run a call that changes or exports the library, in the name and role of the caller.
 
-        Nothing is done that could not be recorded.
+        Raises before the call if the audit log cannot be written.
         """
         try:
             self.audit.check()
@@ -361,12 +361,12 @@ class CaseService:
 
 
 def service_of(request: Request) -> CaseService:
-    """The service that a request came to."""
+    """Service of a request."""
     return cast("CaseService", request.app.state.service)
 
 
 async def _find_service(request: Request) -> CaseService:
-    """The same as a dependency, in the event loop: a plain function would be called in another thread."""
+    """`service_of` as an async dependency; a plain function would run in another thread."""
     return service_of(request)
 
 

@@ -6,11 +6,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from readbench.cases import NORMAL_OPERATION, UNLIKE, Answer, Summary
 
-LIKELY = 0.5
+MIN_PROBABILITY = 0.5
 """Probability from which an option counts as said."""
 SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BELIEF = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-MOST_LABELS = 200
+MAX_LABELS = 200
 """Fault types that are counted by name, the most frequent; a metric for each of thousands would burden Prometheus."""
 
 
@@ -53,7 +53,7 @@ class LibraryMetrics:
         self.normals.set(held.normals)
         self.change.set(held.change)
         self.labels.clear()
-        frequent = sorted(held.labels.items(), key=lambda item: -item[1])[:MOST_LABELS]
+        frequent = sorted(held.labels.items(), key=lambda item: -item[1])[:MAX_LABELS]
         for label, count in frequent:
             self.labels.labels(label).set(count)
 
@@ -65,6 +65,6 @@ def classify(answer: Answer) -> str:
     if not answer.judgeable:
         return "not judged"
     best = answer.faults[0]
-    if best.probability < LIKELY:
+    if best.probability < MIN_PROBABILITY:
         return "unclear"
     return {UNLIKE: "unlike", NORMAL_OPERATION: "normal"}.get(best.label, "fault")

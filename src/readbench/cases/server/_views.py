@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from readbench.cases import (
-    DEPARTS,
-    FARTHEST,
+    CLIP_SIGMA,
+    DEPARTURE_THRESHOLD,
     FIRST_DATE,
-    MOST_STEPS,
+    MAX_ALIGNED_STEPS,
     UNSEEN,
     Change,
     Library,
@@ -35,7 +35,7 @@ from readbench.engine.windows import Window
 
 WHOLE = 0.95
 """Share of a window from which "where it departs most" is all of it."""
-MOST_POINTS = 512
+MAX_POINTS = 512
 """Points of a channel that are drawn."""
 
 
@@ -64,7 +64,7 @@ class DrawnSignal(ApiModel):
     Args:
         name: of the channel.
         unit: "" where unknown.
-        values: readings to draw, at most `MOST_POINTS`: of a longer window, the least and the greatest of each stretch;
+        values: readings to draw, at most `MAX_POINTS`: of a longer window, the least and the greatest of each stretch;
             None where nothing was read.
         asked: readings to ask with, evenly spaced; empty where the window is kept and can be asked about by name.
         asked_before: readings of the time before to ask with; empty where there is none, or the window is kept.
@@ -164,7 +164,7 @@ def draw_signals(
     steps = window.values.shape[1]
     drawn = _draw(window.values, gaps)
     # As many steps as the evidence looks at: what comes back is what a kept window would be compared by.
-    asked = resample(window.values, min(MOST_STEPS, steps)) if not kept else window.values[:, :0]
+    asked = resample(window.values, min(MAX_ALIGNED_STEPS, steps)) if not kept else window.values[:, :0]
     before = window.values[:, :0] if kept or window.before is None else _pick(window.before)
     channels = [
         DrawnSignal(
@@ -219,15 +219,15 @@ def tell_clock(window: Window, end: float | None, zone: str) -> DrawnClock:
 
 def _draw(values: NDArray[np.float32], gaps: Gaps | None) -> list[Drawn]:
     """Few enough points of each channel; a stretch without any reading is a gap."""
-    thin = thin_series(values, MOST_POINTS)
+    thin = thin_series(values, MAX_POINTS)
     if gaps is None or not gaps.any():
         return [_short(row) for row in thin]
-    silent = thin_series(gaps.astype(np.float32), MOST_POINTS) > 0
+    silent = thin_series(gaps.astype(np.float32), MAX_POINTS) > 0
     if thin.shape != values.shape:  # two points a stretch, its least and its greatest: both are set where all of it is
         silent = silent.reshape(len(thin), -1, 2).all(axis=2).repeat(2, axis=1)
     return [
-        tuple(None if gap else value for value, gap in zip(_short(row), own, strict=True))
-        for row, own in zip(thin, silent.tolist(), strict=True)
+        tuple(None if gap else value for value, gap in zip(_short(row), gaps, strict=True))
+        for row, gaps in zip(thin, silent.tolist(), strict=True)
     ]
 
 
@@ -244,10 +244,10 @@ def propose_onset(departures: NDArray[np.float64]) -> float | None:
     width = max(1, steps // 32)
     box = np.ones(width) / width
     level = np.sqrt([np.convolve(row**2, box, mode="same") for row in departures]).max(axis=0)
-    far = np.flatnonzero(level >= max(DEPARTS, (np.median(level) + level.max()) / 2))
+    far = np.flatnonzero(level >= max(DEPARTURE_THRESHOLD, (np.median(level) + level.max()) / 2))
     if not len(far):
         return None
-    quiet = np.flatnonzero(level[: far[0]] < DEPARTS)
+    quiet = np.flatnonzero(level[: far[0]] < DEPARTURE_THRESHOLD)
     return float((quiet[-1] + 1 if len(quiet) else 0) / steps)
 
 
@@ -263,13 +263,13 @@ def departing_span(departures: NDArray[np.float64]) -> tuple[float, float] | Non
     >>> departing_span(np.repeat([[0.0] * 30 + [5.0] * 10], 2, axis=0))
     (0.75, 1.0)
     """
-    moving = departures[np.sqrt((departures**2).mean(axis=1)) >= DEPARTS]
+    moving = departures[np.sqrt((departures**2).mean(axis=1)) >= DEPARTURE_THRESHOLD]
     if not len(moving):
         return None
     steps = departures.shape[1]
     width = max(1, steps // 64)
     level = np.convolve(np.sqrt((moving**2).mean(axis=0)), np.ones(width) / width, mode="same")
-    far = np.flatnonzero(level >= max(DEPARTS, (level.min() + level.max()) / 2))
+    far = np.flatnonzero(level >= max(DEPARTURE_THRESHOLD, (level.min() + level.max()) / 2))
     if not len(far) or far[-1] + 1 - far[0] >= WHOLE * steps:
         return None
     return float(far[0] / steps), float((far[-1] + 1) / steps)
@@ -277,12 +277,12 @@ def departing_span(departures: NDArray[np.float64]) -> tuple[float, float] | Non
 
 def _bounded(departures: NDArray[np.float64]) -> NDArray[np.float64]:
     """Departures that end somewhere, so that one dead sensor does not hide where the others depart."""
-    return departures.clip(-FARTHEST, FARTHEST)
+    return departures.clip(-CLIP_SIGMA, CLIP_SIGMA)
 
 
 def _pick(before: NDArray[np.float32]) -> NDArray[np.float32]:
     """Evenly spaced steps of the time before: between them nothing is averaged, so that it keeps its spread."""
-    return before[:, :: -(-before.shape[1] // MOST_STEPS)]
+    return before[:, :: -(-before.shape[1] // MAX_ALIGNED_STEPS)]
 
 
 def _short(values: NDArray[np.float32]) -> tuple[float, ...]:
@@ -321,18 +321,18 @@ def list_events(library: Library, case: str) -> list[CaseEvent]:
     changes = {change.number: change for change in library.history()}
     events, before = [], dict.fromkeys(FIELDS)
     for row in rows:
-        own = changes[row["change"]]
+        entry = changes[row["change"]]
         words = _words(row, before)
-        before = before if own.undone else row
-        if own.takes_back is None:
+        before = before if entry.undone else row
+        if entry.takes_back is None:
             events.append(
                 CaseEvent(
-                    change=own.number,
+                    change=entry.number,
                     time=row["stamp"],
                     words=words,
-                    undone=own.undone,
-                    author=own.author,
-                    what=own.what,
+                    undone=entry.undone,
+                    author=entry.author,
+                    what=entry.what,
                 )
             )
     return events[::-1]

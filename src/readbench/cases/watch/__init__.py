@@ -9,32 +9,22 @@ watcher.tick()           # one round: what was told
 ```
 """
 
-from readbench.cases.watch._alerts import AlertListener, WatchHealth
-from readbench.cases.watch._notices import (
-    Notice,
-    NoticeCase,
-    NoticeEvidence,
-    NoticeFault,
-    NoticeLog,
-    Webhook,
-    note_trouble,
-)
-from readbench.cases.watch._tracks import AssetTrack, WatchedEvent
-from readbench.cases.watch._watcher import LOOKS, Watcher, WatchSettings
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "LOOKS",
-    "AlertListener",
-    "AssetTrack",
-    "Notice",
-    "NoticeCase",
-    "NoticeEvidence",
-    "NoticeFault",
-    "NoticeLog",
-    "WatchHealth",
-    "WatchSettings",
-    "WatchedEvent",
-    "Watcher",
-    "Webhook",
-    "note_trouble",
-]
+from readbench.common.rooms import open_room
+
+if TYPE_CHECKING:
+    from readbench.cases.watch._alerts import AlertListener as AlertListener, WatchHealth as WatchHealth
+    from readbench.cases.watch._notices import (
+        Notice as Notice,
+        NoticeCase as NoticeCase,
+        NoticeEvidence as NoticeEvidence,
+        NoticeFault as NoticeFault,
+        NoticeLog as NoticeLog,
+        Webhook as Webhook,
+        note_trouble as note_trouble,
+    )
+    from readbench.cases.watch._tracks import AssetTrack as AssetTrack, WatchedEvent as WatchedEvent
+    from readbench.cases.watch._watcher import LOOKS as LOOKS, Watcher as Watcher, WatchSettings as WatchSettings
+
+open_room(__name__)

@@ -37,6 +37,8 @@ from readbench.errors import AnswerError
 log = logging.getLogger("readbench.watch")
 MOST_BYTES = 4 * 2**20
 PATIENCE_S = 10.0
+END_SEEN_S = 0.05
+"""How often the loop looks whether it should end."""
 MOST_CALLERS = 16
 """Requests at the same time."""
 MOST_AT_ONCE = 200
@@ -106,7 +108,7 @@ class AlertListener:
         self.alert, self.label, self.health = alert, label, health
         self.wanted = f"Bearer {token}".encode() if token else b""
         self._server = _BoundedServer((host, port), partial(_AlertHandler, self))
-        self.loop = SupervisedLoop("hears alerts", self._server.serve_forever)
+        self.loop = SupervisedLoop("hears alerts", partial(self._server.serve_forever, poll_interval=END_SEEN_S))
 
     @property
     def port(self) -> int:

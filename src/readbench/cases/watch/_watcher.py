@@ -62,7 +62,7 @@ from readbench.common.deadlines import within_seconds
 from readbench.common.files import digest, write_text
 from readbench.common.supervised import LoopState, SupervisedLoop
 from readbench.common.times import DAY_S
-from readbench.engine.departures import LEAST_BLOCKS, DepartureDetector, find_onset
+from readbench.engine.departures import MIN_BLOCKS, DepartureDetector, find_onset
 from readbench.engine.windows import WindowSet
 from readbench.errors import AnswerError, DataError, OverdueError, ReadbenchError, UnreachableError, UsageError
 
@@ -79,7 +79,7 @@ LEARN_WINDOWS = 60
 """Usual windows of history that are learned from, where nothing else is said."""
 FROM_SOURCE = frozenset({"auto", "history"})
 """Ways of `WatchSettings.normals` by which readings of the source are learned from."""
-LEARN_LEAST = LEAST_BLOCKS + 2
+LEARN_LEAST = MIN_BLOCKS + 2
 """Fewest windows that are learned from while they come: the first steps of them only fill the spans."""
 SAVE_S = 30.0
 FORGET_S = 7 * DAY_S

@@ -1,7 +1,7 @@
-"""What all our pages have in common: one style, one theme, one plotter, one way to build elements and write numbers.
+"""Shared assets of all HTML pages: style, theme, plots, DOM elements, number formats.
 
-Pages that hold all they need inline these files, the service serves them. Modules import each other by names such as
-`#web/plot.js`, which the import map of a page resolves, and `package.json` where they are tested.
+Self-contained pages inline these files; the server serves them. Modules import each other by names such as
+`#web/plot.js`, which the page's import map resolves, or `package.json` in tests.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from importlib.resources.abc import Traversable
 from string import Template
 
 PACKAGE, FOLDER = __name__, "static"
-"""Where the files lie, for servers of static files."""
+"""Package and folder of the assets, for servers of static files."""
 ASSETS: Traversable = files(PACKAGE) / FOLDER
 NAME = "#web/"
-"""How modules call this folder."""
+"""Prefix by which modules import this folder."""
 THEME = "theme.js"
-"""The one script that is no module: it runs before a page is drawn."""
+"""The only script that is not a module: it runs before the page is drawn."""
 
 
 def asset(name: str, folder: Traversable = ASSETS) -> str:
-    """The text of a file.
+    """Read an asset as text.
 
     >>> asset("style.css").splitlines()[0]
     '/* What all our pages have in common: colours, type, header, fields, tables, plots. */'
@@ -34,7 +34,7 @@ def asset(name: str, folder: Traversable = ASSETS) -> str:
 
 
 def modules(prefix: str = NAME, folder: Traversable = ASSETS) -> dict[str, str]:
-    """Every module of a folder under the name that others import it by, as an address that holds its own source.
+    """Map import names to data URLs, for every module of a folder.
 
     >>> sorted(modules())[0], modules()["#web/plot.js"][:28]
     ('#web/dom.js', 'data:text/javascript;base64,')
@@ -44,7 +44,7 @@ def modules(prefix: str = NAME, folder: Traversable = ASSETS) -> dict[str, str]:
 
 
 def import_map(addresses: Mapping[str, str]) -> str:
-    """The text of an import map: what modules call each other, and where they are.
+    """Write the import map that resolves names to addresses.
 
     >>> import_map({"#web/": "/static/"})
     '{"imports": {"#web/": "/static/"}}'
@@ -53,14 +53,14 @@ def import_map(addresses: Mapping[str, str]) -> str:
 
 
 def closed_page(title: str, style: str, body: str, start: str, more: Mapping[str, str] | None = None) -> str:
-    """A page in one file, which loads nothing and may load nothing.
+    """Build a self-contained page, which its security policy keeps from loading anything.
 
     Args:
-        title: text of the window's title.
-        style: what the page adds to the common style.
-        body: HTML, with a button `theme` in it.
-        start: module that starts the page.
-        more: further modules by the names that they are imported by; those of this folder are there.
+        title: title of the window.
+        style: CSS added to the common style.
+        body: HTML; must contain a button with id `theme`.
+        start: JavaScript module that starts the page.
+        more: addresses of further modules, by import name.
     """
     theme, importmap = asset(THEME), import_map(modules() | dict(more or {}))
     return Template(asset("page.html", files(PACKAGE))).substitute(
@@ -75,13 +75,13 @@ def closed_page(title: str, style: str, body: str, start: str, more: Mapping[str
 
 
 def closed_policy(*scripts: str) -> str:
-    """Content security policy of a page that holds all it needs: its own scripts, and no connection to anywhere."""
+    """Content security policy of a self-contained page: the given scripts, no network."""
     allowed = " ".join(map(digest, scripts))
     return f"default-src 'none'; script-src data: {allowed}; style-src 'unsafe-inline'; img-src data:"
 
 
 def digest(script: str) -> str:
-    """An inline script as a content security policy names it.
+    """Hash of an inline script, as a content security policy names it.
 
     >>> digest("")
     "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"

@@ -1,28 +1,26 @@
-"""From the vectors of single channels to one vector per window.
+"""Pool the vectors of single channels into one vector per window.
 
-A model sees one channel at a time: a batch of series of equal length, resampled to a length it admits. Time is never
-padded. What is done with the C vectors of a window is the pooling (`pool_channels`):
+A network sees one channel at a time: a batch of series of equal length, resampled to a length it admits; time is never
+padded. `pool_channels` pools the C vectors of a window:
 
-* `mean` (the paper's): their mean; the number of channels does not matter, and neither does which is which.
-* `stats`: mean, standard deviation and maximum side by side: 3 d numbers.
-* `keyed`: the numbers of each vector go to places, and with signs, that its channel's name draws, and are summed:
-  keeps which channel departs. The same channel lines up in any two windows, whatever others they have; two different
-  channels meet by chance only, so the product of two such vectors is that of the vectors side by side, give or take
-  1 / sqrt(width) of their lengths.
-* `both`: `keyed` and, with half its weight, `mean`, each of length one: windows that have no channel in common can
-  still be compared.
+* `mean` (the paper's): their mean; independent of the number and order of channels.
+* `stats`: mean, standard deviation and maximum, concatenated: 3 d numbers.
+* `keyed`: the numbers of each vector are permuted and signed by a hash of the channel's name, then summed, which keeps
+  the identity of the channels. Equal channels of two windows line up; different ones interfere at random, so the
+  product of two keyed vectors is that of the concatenated vectors up to 1 / sqrt(width) of their lengths.
+* `both`: `keyed` and, with half its weight, `mean`, each of length one, so that windows without a common channel can be
+  compared.
 
-`NormalOperation` says which channels depart from normal operation, and how: a better use of the normals than one
-residual per window. The vector e_c of channel c is measured by the normal vectors of the same channel:
+`NormalOperation` measures how far each channel departs from normal operation. The vector e_c of channel c is
+standardised by the normal vectors of the same channel:
 
     r_c = (e_c - mean_c) / (deviation_c + 0.01)   per dimension, D of them
-    a_c = |r_c|^2 / D                             how far it went
-    d_c = r_c / sqrt(a_c) * log(1 + a_c)^p        its direction, as loud as it went far
+    a_c = |r_c|^2 / D                             size of the departure
+    d_c = r_c / sqrt(a_c) * log(1 + a_c)^p        departure with compressed size
     p = 3/2 log10(1 + C)                          in a window of C channels
 
-A channel that behaves as usual has a_c near one and little weight; one that departs speaks louder, but only with a
-power of the logarithm of how far it went, so that no single channel drowns the others. The more channels there are,
-the more of them have nothing to do with the fault, and the quieter those must be: p is 0.7 for two and 2.6 for fifty.
+A normal channel has a_c near one and little weight. The logarithm keeps a single channel from dominating. With more
+channels, more of them are unrelated to the fault, so the power p rises: 0.7 for two channels, 2.6 for fifty.
 """
 
 from __future__ import annotations
@@ -45,21 +43,21 @@ from readbench.engine.windows import WindowSet
 Pooling = Literal["mean", "stats", "keyed", "both"]
 BOTH: tuple[Pooling, ...] = ("keyed", "mean")
 Rows = NDArray[np.intp]
-"""Numbers of series, counted through the channels of all windows."""
+"""Indices of series, counted over the channels of all windows."""
 KEYED_WIDTH = 4096
-"""Numbers of a keyed vector, unless the channels' own vectors are longer."""
+"""Minimum length of a keyed vector; longer if the channels' vectors are."""
 MEAN_WEIGHT = 0.5
-"""Of the mean beside the keyed vector, in `both`."""
+"""Weight of the mean relative to the keyed vector, in `both`."""
 VECTOR_NUMBERS = 2048
-"""Numbers set aside for the vector of a channel, which waits for those of the other channels of its batch."""
-POINTS = 2**20
-"""Points of all series that are embedded at once: long series go in smaller parts."""
+"""Numbers reserved for a channel's vector in the memory bound of a batch."""
+MAX_BATCH_POINTS = 2**20
+"""Maximum points of all series embedded at once."""
 
 
 class ChannelEncoder(BatchEncoder):
-    """Base of encoders that embed each channel on its own.
+    """Base class of encoders that embed each channel separately.
 
-    Subclasses set `pool` and `batch`, and write `embed` and `admissible`.
+    Subclasses set `pool` and `batch`, and implement `embed` and `admissible`.
     """
 
     pool: Pooling
@@ -67,14 +65,14 @@ class ChannelEncoder(BatchEncoder):
 
     @abstractmethod
     def embed(self, series: NDArray[np.float32]) -> Vectors:
-        """(B, d) vectors of B series of one admissible length (B, T)."""
+        """(B, d) vectors of series (B, T) of an admissible length."""
 
     def admissible(self, length: int) -> int:
-        """The nearest length the model takes; by default any."""
+        """The admissible length nearest to `length`; by default any."""
         return length
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
-        """(N,) numbers of each window and of the vectors of its channels."""
+        """(N,) numbers of each window and of its channels' vectors."""
         return super().footprint(windows) + VECTOR_NUMBERS * windows.channel_counts.astype(np.int64)
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
@@ -84,9 +82,9 @@ class ChannelEncoder(BatchEncoder):
         return pool_channels(self.channel_vectors(windows), windows, self.pool)
 
     def channel_vectors(self, windows: WindowSet) -> Vectors:
-        """(M, d) vectors of all channels of all windows, one after the other.
+        """(M, d) vectors of the channels of all windows, in order.
 
-        At most `batch` series, and `POINTS` points, are embedded at a time.
+        At most `batch` series and `MAX_BATCH_POINTS` points are embedded at a time.
         """
         windows.require_finite()
         owners = owners_of(windows)
@@ -100,22 +98,22 @@ class ChannelEncoder(BatchEncoder):
         return vectors
 
     def each(self, work: Callable[[Rows], Vectors], parts: list[Rows]) -> list[Vectors]:
-        """What `work` makes of each part, in order; here one after the other."""
+        """Apply `work` to each part, in order; subclasses may use threads."""
         return list(map(work, parts))
 
     def _parts(self, lengths: Rows) -> Iterator[Rows]:
-        """Numbers of the series (of these lengths) that are embedded together: all of one length."""
+        """Group series of equal length into batches; yields their indices."""
         for length in np.unique(lengths).tolist():
             rows = np.flatnonzero(lengths == length)
-            step = max(1, min(self.batch, POINTS // length))
+            step = max(1, min(self.batch, MAX_BATCH_POINTS // length))
             yield from (rows[start : start + step] for start in range(0, len(rows), step))
 
 
 def _series(windows: WindowSet, owners: Rows, rows: Rows, length: int) -> NDArray[np.float32]:
-    """(B, length) the channels with these numbers, counted through all windows."""
+    """(B, length) the channels with these indices, resampled."""
     first = np.searchsorted(owners, np.arange(len(windows)))
     out = np.empty((len(rows), length), np.float32)
-    begins = np.flatnonzero(np.diff(owners[rows], prepend=-1)).tolist()  # channels of a window come together
+    begins = np.flatnonzero(np.diff(owners[rows], prepend=-1)).tolist()  # channels of a window are adjacent
     for start, stop in pairwise([*begins, len(rows)]):
         owner = int(owners[rows[start]])
         out[start:stop] = resample(windows.values(owner)[rows[start:stop] - first[owner]], length)
@@ -123,22 +121,22 @@ def _series(windows: WindowSet, owners: Rows, rows: Rows, length: int) -> NDArra
 
 
 def owners_of(windows: WindowSet) -> Rows:
-    """(M,) the window that each channel belongs to, counted through all windows."""
+    """(M,) index of the window of each channel."""
     return np.repeat(np.arange(len(windows)), windows.channel_counts)
 
 
 def names_of(windows: WindowSet) -> NDArray[np.str_]:
-    """(M,) names of the channels of all windows, one after the other."""
+    """(M,) names of the channels of all windows, in order."""
     return np.array([name for i in range(len(windows)) for name in windows.channels(i)], np.str_)
 
 
 def pool_channels(vectors: Vectors, windows: WindowSet, mode: Pooling) -> Vectors:
-    """One vector per window from the vectors of its channels.
+    """Pool the vectors of channels into one vector per window.
 
     Args:
-        vectors: (M, d), the channels of all windows one after the other.
+        vectors: (M, d) of the channels of all windows, in order.
         windows: N windows, at least one.
-        mode: the pooling, as the module describes it.
+        mode: kind of pooling; see the module.
     """
     if mode == "both":
         keyed, average = (unit_vectors(pool_channels(vectors, windows, part)) for part in BOTH)
@@ -157,7 +155,7 @@ def pool_channels(vectors: Vectors, windows: WindowSet, mode: Pooling) -> Vector
 
 
 def _keyed(vectors: Vectors, owners: Rows, windows: WindowSet) -> Vectors:
-    """(N, width) signed sums over the channels, each at its own places."""
+    """(N, width) sums of the channels' permuted and signed vectors."""
     from readbench.engine.kernels.keyed import add_keyed  # noqa: PLC0415 - compiles
 
     size = vectors.shape[1]
@@ -171,30 +169,24 @@ def _keyed(vectors: Vectors, owners: Rows, windows: WindowSet) -> Vectors:
 
 @lru_cache(maxsize=4096)
 def _key(name: str, size: int, width: int) -> tuple[Rows, NDArray[np.float32]]:
-    """Where the numbers of a channel's vector go, no two to one place, and with which signs: drawn from its name."""
+    """Positions (a permutation, cut to `size`) and signs of a channel's numbers, drawn from a hash of its name."""
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
     rng = np.random.default_rng(seed)
     places = rng.permutation(width)[:size].astype(np.intp)
     return places, rng.choice(np.array([-1, 1], np.float32), size)
 
 
-LEAST_DEVIATION = 1e-2
-"""Added to every deviation: a dimension that never moved in normal operation must not decide alone."""
-SHARPNESS = 1.5
-"""How much quieter usual channels are with every tenfold number of channels."""
-FEWEST = 8
-"""Vectors that a channel needs before its own statistics are trusted."""
+DEVIATION_OFFSET = 1e-2
+"""Added to every deviation, so that a dimension that is constant in normal operation does not dominate."""
+COMPRESSION_POWER = 1.5
+"""Power of the compression per tenfold number of channels."""
+MIN_VECTORS = 8
+"""Minimum vectors of a channel for separate statistics."""
 
 
 @dataclass(frozen=True, eq=False)
 class NormalOperation:
-    """Mean and deviation of each channel's vectors in normal operation.
-
-    Args:
-        names: K channels.
-        mean: (K, D).
-        deviation: (K, D).
-    """
+    """Mean and deviation (K, D) of the vectors of K channels in normal operation."""
 
     names: tuple[str, ...]
     mean: Vectors
@@ -202,7 +194,7 @@ class NormalOperation:
 
     @classmethod
     def of(cls, vectors: Vectors, names: NDArray[np.str_]) -> NormalOperation:
-        """From the vectors (M, D) of M channels with these names; channels that were seen too rarely are left out.
+        """Estimate from vectors (M, D) of channels with these names; rarely seen channels are left out.
 
         >>> rng = np.random.default_rng(0)
         >>> usual = NormalOperation.of(rng.normal(size=(100, 4)).astype(np.float32), np.repeat(["a", "b"], 50))
@@ -212,7 +204,7 @@ class NormalOperation:
         kept, means, deviations = [], [], []
         for name in np.unique(names):
             rows = vectors[names == name]
-            if len(rows) >= FEWEST:
+            if len(rows) >= MIN_VECTORS:
                 kept.append(str(name))
                 means.append(rows.mean(axis=0, dtype=np.float64))
                 deviations.append(rows.std(axis=0, dtype=np.float64))
@@ -226,16 +218,15 @@ class NormalOperation:
     def departures(
         self, vectors: Vectors, names: NDArray[np.str_], channels: NDArray[np.integer], own: Vectors | None = None
     ) -> Vectors:
-        """(M, D) departures of the channels' vectors.
+        """(M, D) departures of channel vectors from normal operation.
 
-        Unknown channels are measured by the mean of the known ones. Where no channel is known, nothing is usual: the
-        vectors stay as they are.
+        Unknown channels are measured by the mean of the known ones. If none is known, vectors are returned unchanged.
 
         Args:
             vectors: (M, D).
             names: (M,) of the channels.
-            channels: (M,) how many the window of each has.
-            own: (M, D) what is usual for each, in place of the mean; rows of NaN where that is unknown.
+            channels: (M,) number of channels in the window of each.
+            own: (M, D) usual vector of each channel in place of the mean; NaN if unknown.
         """
         if not self.names:
             return vectors
@@ -244,14 +235,14 @@ class NormalOperation:
         mean = np.vstack([self.mean, self.mean.mean(axis=0)])[rows]
         deviation = np.vstack([self.deviation, self.deviation.mean(axis=0)])[rows]
         mean = mean if own is None else np.where(np.isfinite(own), own, mean)
-        residual = (vectors - mean) / (deviation + LEAST_DEVIATION)
+        residual = (vectors - mean) / (deviation + DEVIATION_OFFSET)
         away = np.mean(residual**2, axis=1, keepdims=True)
-        power = SHARPNESS * np.log10(1 + channels)[:, None]
+        power = COMPRESSION_POWER * np.log10(1 + channels)[:, None]
         loud: Vectors = residual * (np.log1p(away) ** power / np.sqrt(away + 1e-6))
         return loud.astype(np.float32)
 
     def fingerprint(self) -> str:
-        """Hash of all numbers."""
+        """Hash of the statistics."""
         digest = hashlib.sha256(repr(self.names).encode())
         digest.update(self.mean.tobytes())
         digest.update(self.deviation.tobytes())

@@ -1,26 +1,26 @@
-"""What a window does beyond its own usual course: `departure`, `residual` and `facts`; no network, no labels.
+"""Departures from the time before a window: encoders `departure`, `residual` and `facts`; no network, no labels.
 
-A fault on a machine that nobody has seen before cannot be recognised by the levels of its sensors, which are the
-machine's own. What can be compared is how they left what was usual *there*: the time before the window.
+On a machine without cases, the absolute levels of the sensors do not match those of other machines. Departures from
+the time before the window do.
 
-`departure` has 14 numbers for each channel. They measure it by its median m and spread s in the time before,
+`departure` has 14 numbers per channel, measured by its median m and spread s in the time before,
 
     s^2 = (n own^2 + n0 typical^2) / (n + n0)      n steps before, n0 = T / 2, typical: median spread among normals
 
-so that a short time before counts less. The numbers are the departures (x - m) / s of the window's mean and of its four
-quarters, the difference of its halves, and the logarithms of how much its spread and its step-to-step movement grew.
-All are saturated, departures at two scales (tanh(x / 5), tanh(x / 20)): which way and roughly how far carries over to
-another machine, the exact size does not. A channel that departed further speaks louder, the more so the more channels
-there are: its numbers are multiplied by the power log10(1 + C) of their length.
+so that a short time before counts less. The numbers are the departures (x - m) / s of the window's mean and its four
+quarters, the difference of its halves, and the log growth of its spread and of its step-to-step movement. All are
+saturated, departures at two scales (tanh(x / 5), tanh(x / 20)): direction and approximate size transfer to other
+machines, the exact size does not. Channels with large departures get more weight, the more so the more channels there
+are: a channel's numbers are multiplied by the power log10(1 + C) of their length.
 
-`residual` is for windows that are cut at an event, such as heartbeats: the course of the window less the median of the
-stretches before it, which are cut alike. `facts` are the numbers that windows bring along, relative to the corpus.
+`residual` is for windows cut at an event, such as heartbeats: the window minus the median of earlier stretches, which
+are cut alike. `facts` are the facts of windows relative to the corpus.
 
-A window that brings no time before, or no fact, has a vector of zeros and says nothing. The level of the time before is
-no part of any vector. A channel that a window lacks is zero, as elsewhere, which lets the set of channels be guessed.
+A window without a time before, or without facts, has a zero vector. The level of the time before is not part of any
+vector. Missing channels are zero, as elsewhere, which reveals the set of channels.
 
-The constants of `departure` were chosen on the five simulators, with one exception: the least share of the corpus's
-spread, which they do not settle (docs/flagship.md).
+The constants of `departure` were chosen on the five simulators, except the minimum share of the corpus's spread, which
+they do not determine (docs/flagship.md).
 """
 
 from __future__ import annotations
@@ -43,35 +43,35 @@ from readbench.engine.windows import WindowSet
 from readbench.errors import UsageError
 
 VERSION = 1
-"""Raised whenever vectors change, so that stored ones are not mixed."""
+"""Increased when vectors change, so that stored ones are not mixed."""
 Array = NDArray[np.float64]
 SCALES = (5.0, 20.0)
-"""Departures, in spreads, at which numbers saturate."""
+"""Saturation of departures, in spreads."""
 TREND, QUARTER, SPREAD, MOVEMENT = 0.2, 0.2, 0.2, 0.5
-"""Weights of the numbers beside the departure of the mean."""
+"""Weights relative to the departure of the mean."""
 MOVEMENT_SCALE = 2.0
-"""Logarithm of the growth of movement at which its number saturates."""
-PRIOR = 0.5
-"""Steps, as a share of the window, that the typical spread counts for beside those of the time before."""
-LEAST_OF_LEVEL, LEAST_OF_CORPUS = 1e-3, 5e-3
-"""A spread is at least this share of the channel's level, and of its spread in the corpus."""
-LEAST = 1e-9
-NUMBERS = 6 * len(SCALES) + 2
-"""Of each channel."""
+"""Saturation of the log growth of movement."""
+PRIOR_SHARE = 0.5
+"""Weight of the typical spread, in steps as a share of the window."""
+MIN_SPREAD_OF_LEVEL, MIN_SPREAD_OF_CORPUS = 1e-3, 5e-3
+"""Minimum spread, as a share of the channel's level and of its spread in the corpus."""
+MIN_SPREAD = 1e-9
+NUMBERS_PER_CHANNEL = 6 * len(SCALES) + 2
+"""Numbers per channel."""
 FACT_SCALE = 0.2
-"""Logarithm of the ratio to the corpus's median at which a fact saturates."""
+"""Saturation of the log ratio of a fact to its median in the corpus."""
 
 
 @dataclass(frozen=True, eq=False)
 class UsualCourse:
-    """What was usual for C channels in the time before a window, (C,) each.
+    """Statistics of C channels in the time before a window, (C,) each.
 
     Args:
         centre: median.
         spread: deviation.
-        inner: deviation inside a stretch as long as the window.
-        movement: deviation of the steps from one reading to the next.
-        steps: how many readings say so.
+        inner: deviation within a stretch as long as the window.
+        movement: deviation of step-to-step differences.
+        steps: number of steps.
     """
 
     centre: Array
@@ -82,7 +82,7 @@ class UsualCourse:
 
     @classmethod
     def of(cls, before: NDArray[np.float32], length: int) -> UsualCourse:
-        """Measured on the time before (C, T_b) a window of `length` steps.
+        """Measure the time before (C, T_b) of a window of `length` steps.
 
         >>> UsualCourse.of(np.array([[1, 3, 1, 3]], np.float32), 2).inner.tolist()
         [1.0]
@@ -95,14 +95,14 @@ class UsualCourse:
 
 @ENCODERS.register("departure", title="Departure", family="embedder", abilities=(UsesContext,))
 class Departure(BatchEncoder):
-    """How each channel left what was usual in the time before the window."""
+    """Departure of each channel from the time before the window."""
 
     metric: Metric = "cosine"
     corpus_dependent = False
     uses_context = True
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
-        """Settle the channels, and how far they usually spread."""
+        """Determine the channels and their typical spread."""
         self.axis_ = channel_axis(corpus)
         whole = corpus.stats or ChannelStats.of(corpus)
         self.whole_ = np.array([whole.std.get(name, 0.0) for name in self.axis_])
@@ -112,11 +112,11 @@ class Departure(BatchEncoder):
         return self
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
-        """(B, C * NUMBERS) float32, channel by channel; zeros where a window brings no time before."""
+        """(B, C * NUMBERS_PER_CHANNEL) float32, channel by channel; zeros for windows without a time before."""
         if not hasattr(self, "axis_"):
             raise UsageError("Fit the encoder first: it needs to know the channels of the corpus.")
         place = {name: c for c, name in enumerate(self.axis_)}
-        out = np.zeros((len(windows), len(self.axis_), NUMBERS))
+        out = np.zeros((len(windows), len(self.axis_), NUMBERS_PER_CHANNEL))
         for i, usual in _usual_courses(windows):
             names = windows.channels(i)
             kept = [k for k, name in enumerate(names) if name in place]
@@ -127,14 +127,17 @@ class Departure(BatchEncoder):
         return out.reshape(len(windows), -1).astype(np.float32)
 
     def fingerprint(self) -> str:
-        """Hash of the channels and of what was settled."""
+        """Hash of the channels and spreads."""
         return digest("departure", VERSION, self.axis_, self.whole_.tolist(), self.typical_.tolist())
 
     def _numbers(self, values: Array, usual: UsualCourse, place: dict[str, int], names: tuple[str, ...]) -> Array:
-        """(C, NUMBERS) of the channels of one window (C, T)."""
+        """(C, NUMBERS_PER_CHANNEL) for the channels of one window (C, T)."""
         columns = [place.get(name, 0) for name in names]
-        least = np.maximum(LEAST_OF_LEVEL * np.abs(usual.centre), LEAST_OF_CORPUS * self.whole_[columns]) + LEAST
-        prior = PRIOR * values.shape[1]
+        least = (
+            np.maximum(MIN_SPREAD_OF_LEVEL * np.abs(usual.centre), MIN_SPREAD_OF_CORPUS * self.whole_[columns])
+            + MIN_SPREAD
+        )
+        prior = PRIOR_SHARE * values.shape[1]
         shrunk = (usual.steps * usual.spread**2 + prior * self.typical_[columns] ** 2) / (usual.steps + prior)
         scale = np.maximum(np.sqrt(shrunk), least)
         quarters = (_quarters(values) - usual.centre[:, None]) / scale[:, None]
@@ -154,10 +157,10 @@ class Departure(BatchEncoder):
 
 @ENCODERS.register("residual", title="Residual", family="embedder", abilities=(UsesContext,))
 class Residual(BatchEncoder):
-    """The course of the window less the usual course: the median of the stretches in the time before it.
+    """The window minus its usual course, the median of earlier stretches of the same length.
 
-    For windows that are cut at an event, as the stretches before them are. Each channel is centred, and scaled by the
-    deviation of its usual course.
+    For windows cut at an event, as the stretches before them are. Each channel is centred and scaled by the deviation
+    of its usual course.
     """
 
     metric: Metric = "cosine"
@@ -165,21 +168,21 @@ class Residual(BatchEncoder):
     uses_context = True
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
-        """Settle channels and length."""
+        """Determine channels and length."""
         self.grid_ = ChannelGrid.of(corpus, normals, "none")
         return self
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
-        """(N,) numbers of each window, and of its vector on the grid."""
+        """(N,) numbers of each window and of its vector."""
         return super().footprint(windows) + self.grid_.size
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
-        """(B, C * T) unit vectors, channel by channel; zeros where a window brings no whole stretch."""
-        own = windows.compact()
-        for i in range(len(own)):
-            before = None if own.context is None else own.context.before_of(i)
-            own.values(i)[:] = _residual(own.values(i), before)
-        return unit_vectors(self.grid_(own).reshape(len(windows), self.grid_.size))
+        """(B, C * T) unit vectors, channel by channel; zeros for windows without a whole earlier stretch."""
+        copied = windows.compact()
+        for i in range(len(copied)):
+            before = None if copied.context is None else copied.context.before_of(i)
+            copied.values(i)[:] = _residual(copied.values(i), before)
+        return unit_vectors(self.grid_(copied).reshape(len(windows), self.grid_.size))
 
     def fingerprint(self) -> str:
         """Hash of the grid."""
@@ -188,14 +191,14 @@ class Residual(BatchEncoder):
 
 @ENCODERS.register("facts", title="Facts", family="embedder", abilities=(UsesContext,))
 class FactEncoder(BatchEncoder):
-    """The facts that windows bring along, relative to their median in the corpus."""
+    """Facts of windows relative to their median in the corpus."""
 
     metric: Metric = "euclidean"
     corpus_dependent = True
     uses_context = True
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
-        """Settle the names of the facts and their medians."""
+        """Determine the facts and their medians."""
         context = corpus.context
         self.names_ = () if context is None else context.compact().fact_names
         table = _fact_table(corpus, self.names_)
@@ -203,7 +206,7 @@ class FactEncoder(BatchEncoder):
         return self
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
-        """(B, F) saturated logarithms of the ratios to the median; zero where a fact is unknown."""
+        """(B, F) saturated log ratios to the median; zero for unknown facts."""
         table = _fact_table(windows, self.names_)
         comparable = (table > 0) & (self.median_ > 0)
         ratio = np.divide(table, self.median_, out=np.ones_like(table), where=comparable)
@@ -216,7 +219,7 @@ class FactEncoder(BatchEncoder):
 
 
 def measure_typical_spread(windows: WindowSet, axis: tuple[str, ...]) -> Array:
-    """(C,) median spread of channels in the times before these windows, or in the windows; NaN where unknown."""
+    """(C,) median spread of channels in the time before the windows, else in the windows; NaN if unknown."""
     context, spreads = windows.context, {name: list[float]() for name in axis}
     for i in range(len(windows)):
         before = None if context is None else context.before_of(i)
@@ -224,11 +227,11 @@ def measure_typical_spread(windows: WindowSet, axis: tuple[str, ...]) -> Array:
         for name, spread in zip(windows.channels(i), measured, strict=True):
             if name in spreads:
                 spreads[name].append(float(spread))
-    return np.array([np.median(own) if own else np.nan for own in spreads.values()])
+    return np.array([np.median(found) if found else np.nan for found in spreads.values()])
 
 
 def _usual_courses(windows: WindowSet) -> Iterator[tuple[int, UsualCourse]]:
-    """The windows that bring a time before, and what was usual there; measured once where windows share it."""
+    """Yield the windows that have a time before, with its statistics, measured once if shared."""
     context, known = windows.context, dict[tuple[int, int], UsualCourse]()
     for i in range(len(windows)):
         before = None if context is None else context.before_of(i)
@@ -240,23 +243,23 @@ def _usual_courses(windows: WindowSet) -> Iterator[tuple[int, UsualCourse]]:
 
 
 def _residual(values: NDArray[np.float32], before: NDArray[np.float32] | None) -> Array:
-    """(C, T) the window less its usual course, in deviations of that; zeros where there is none."""
+    """(C, T) window minus its usual course, in deviations of that; zeros without one."""
     if before is None or before.shape[1] < values.shape[1]:
         return np.zeros(values.shape)
     usual = np.median(_cut(before.astype(np.float64), values.shape[1]), axis=1)
     usual -= usual.mean(axis=1, keepdims=True)
     spread = usual.std(axis=1, keepdims=True)
     course = values - values.mean(axis=1, keepdims=True, dtype=np.float64) - usual
-    return np.divide(course, spread, out=np.zeros_like(course), where=spread > LEAST)
+    return np.divide(course, spread, out=np.zeros_like(course), where=spread > MIN_SPREAD)
 
 
 def _cut(series: Array, length: int) -> Array:
-    """(C, S, length) the latest whole stretches of a series (C, T)."""
+    """(C, S, length) latest complete stretches of a series (C, T)."""
     return series[:, series.shape[1] % length :].reshape(len(series), -1, length)
 
 
 def _quarters(values: Array) -> Array:
-    """(C, 4) means of the quarters of a window; of the whole where a quarter would be empty."""
+    """(C, 4) means of the quarters of a window; of the whole if a quarter is empty."""
     bounds = np.arange(5) * values.shape[1] // 4
     return np.stack(
         [values[:, a:b].mean(axis=1) if b > a else values.mean(axis=1) for a, b in pairwise(bounds)], axis=1
@@ -264,12 +267,12 @@ def _quarters(values: Array) -> Array:
 
 
 def _movement(values: Array) -> Array:
-    """(C,) deviation of the steps from one reading to the next; zero where there is one reading only."""
+    """(C,) deviation of step-to-step differences; zero for a single step."""
     return np.diff(values, axis=1).std(axis=1) if values.shape[1] > 1 else np.zeros(len(values))
 
 
 def _fact_table(windows: WindowSet, names: tuple[str, ...]) -> Array:
-    """(N, F) facts of windows; NaN where unknown."""
+    """(N, F) facts of windows; NaN if unknown."""
     table = np.full((len(windows), len(names)), np.nan)
     if windows.context is not None:
         for f, name in enumerate(names):

@@ -13,8 +13,8 @@
 * **TiRex**: a recurrent network (xLSTM) of 35 million parameters, trained to forecast. Auer et al., "TiRex: zero-shot
   forecasting across long and short horizons with enhanced in-context learning", 2025; package `tirex-ts`, weights
   `NX-AI/TiRex` (`model.ckpt`). Package and weights come under the NXAI Community License, which is no open-source
-  licence. A notice of it is logged as a warning (logger `readbench.engine.encoders`) before the weights are first
-  looked for, once for each cache folder.
+  licence. A warning states it (logger `readbench.engine.encoders`) before the weights are first located, once per cache
+  folder.
 * **TimesFM 2.5**: a decoder-only transformer of 200 million parameters, trained to forecast. Das et al., "A
   decoder-only foundation model for time-series forecasting", ICML 2024; its network is part of `transformers`, weights
   `google/timesfm-2.5-200m-transformers` (`config.json`, `model.safetensors`).
@@ -40,12 +40,12 @@ from readbench.engine.registry import ENCODERS
 from readbench.errors import DataError, ParameterError
 
 MANTIS_WEIGHTS, MANTIS_FILES = "paris-noah/MantisV2", ("config.json", "model.safetensors")
-GRID = 32
-"""Patches that every series is cut into: its length must be a multiple."""
-SHORTEST = 64
-"""Patches of one point have no standard deviation, so a patch has at least two."""
-POINTS = 2**17
-"""Points that pass the first convolution at once, which makes 256 numbers of each: bounds the memory of long series."""
+PATCHES = 32
+"""Patches per series; lengths must be a multiple."""
+MIN_LENGTH = 64
+"""Minimum length: patches of one point have no standard deviation."""
+MAX_CONVOLUTION_POINTS = 2**17
+"""Maximum points in the first convolution, which makes 256 numbers of each; bounds memory."""
 
 
 @ENCODERS.register(
@@ -61,14 +61,13 @@ POINTS = 2**17
 class Mantis(FrozenEncoder):
     """Mantis, frozen: the class token of each channel.
 
-    Lengths become the next multiple of 32 from 64 on, by linear interpolation: no measured point is discarded. A
-    network of the first version reads windows of the length that it was trained on (512). Level and scale of a window,
-    after `norm`, reach the network.
+    Lengths become the next multiple of 32, at least 64, by linear interpolation. A network of the first version reads
+    windows of its training length (512). Level and scale of a window, after `norm`, reach the network.
 
     Args:
-        length: interpolate all windows to this length, a multiple of 32; the authors advise 512.
-        layer: read this layer (counted from 0) as class token and token mean side by side (512 numbers) in place of the
-            last one's class token (256 numbers, the paper's). The authors advise 2 for frozen use.
+        length: interpolate all windows to this length, a multiple of 32; the authors recommend 512.
+        layer: read class token and token mean of this layer (from 0), concatenated (512 numbers), instead of the last
+            layer's class token (256 numbers, the paper's). The authors recommend 2 for frozen use.
     """
 
     name: ClassVar = "mantis"
@@ -77,24 +76,24 @@ class Mantis(FrozenEncoder):
     licence: ClassVar = "MIT (Mantis-8M); the page of MantisV2 names none, its package is Apache-2.0"
 
     weights: str = MANTIS_WEIGHTS
-    length: Annotated[int, ParameterRange(SHORTEST, 8192)] | None = None
+    length: Annotated[int, ParameterRange(MIN_LENGTH, 8192)] | None = None
     layer: Annotated[int, ParameterRange(0, 5)] | None = None
 
     def __post_init__(self) -> None:
-        """A length that the network cannot read is refused at once."""
-        if self.length is not None and self.length % GRID:
-            near = -(-self.length // GRID) * GRID
-            raise ParameterError(f"mantis(length={self.length}) must be a multiple of {GRID}, such as {near}.")
+        """Refuse a length that the network cannot read."""
+        if self.length is not None and self.length % PATCHES:
+            near = -(-self.length // PATCHES) * PATCHES
+            raise ParameterError(f"mantis(length={self.length}) must be a multiple of {PATCHES}, such as {near}.")
 
     def admissible(self, length: int) -> int:
-        """The length that was asked for, or that of the network, or the nearest multiple of 32 that is no shorter."""
+        """The parameter `length`, or the network's training length, or the next multiple of 32."""
         trained = getattr(self.network, "seq_len", None)
         if trained is not None and self.length not in (None, trained):
             raise ParameterError(f"mantis(length={self.length}): the network in {self.weights} reads {trained} points.")
-        return trained or self.length or max(SHORTEST, -(-length // GRID) * GRID)
+        return trained or self.length or max(MIN_LENGTH, -(-length // PATCHES) * PATCHES)
 
     def load(self, paths: tuple[Path, ...], device: str) -> Torch:
-        """The network, cut off behind the layer that is read."""
+        """Load the network up to the layer that is read."""
         architecture = import_optional("mantis.architecture", self.name)
         last, token = (-1, "cls_token") if self.layer is None else (self.layer, "combined")
         first_version = "seq_len" in json.loads(paths[0].read_text())
@@ -110,7 +109,7 @@ class Mantis(FrozenEncoder):
 
     def forward(self, network: Torch, series: Torch) -> Torch:
         """(B, 256) or (B, 512) vectors."""
-        parts = series[:, None].split(max(1, POINTS // series.shape[1]))
+        parts = series[:, None].split(max(1, MAX_CONVOLUTION_POINTS // series.shape[1]))
         return import_optional("torch", self.name).cat([network(part) for part in parts])
 
 
@@ -119,11 +118,11 @@ CHRONOS_FILES = ("config.json", "model.safetensors")
 
 
 def load_whole(kind: Torch, folder: Path, owner: str) -> Torch:
-    """A network of `transformers` from a folder; weights that are missing, surplus or of another shape are an error."""
-    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # they are named below, not ignored
+    """Load a network of `transformers` from a folder; missing, surplus or misshapen weights raise `DataError`."""
+    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # reported below instead
     network, report = kind.from_pretrained(folder, local_files_only=True, **told)
     wrong = {
-        "has weights of another shape": [own[0] for own in report["mismatched_keys"]],
+        "has weights of another shape": [name for name, *_ in report["mismatched_keys"]],
         "lacks weights of the network": report["missing_keys"],
         "has weights that the network lacks": report["unexpected_keys"],
     }
@@ -134,9 +133,9 @@ def load_whole(kind: Torch, folder: Path, owner: str) -> Torch:
 
 
 class ChronosEncoder(FrozenEncoder):
-    """What the networks of the package `chronos-forecasting` have in common.
+    """Base class of the networks of the package `chronos-forecasting`.
 
-    Any length is admissible up to the network's context; longer windows are interpolated down to it.
+    Any length up to the network's context is admissible; longer windows are interpolated down to it.
     """
 
     distribution: ClassVar = "chronos-forecasting"
@@ -146,11 +145,11 @@ class ChronosEncoder(FrozenEncoder):
     network_class: ClassVar[str]
 
     def admissible(self, length: int) -> int:
-        """The length itself, up to the network's context."""
+        """The length, up to the network's context."""
         return min(length, int(self.network.chronos_config.context_length))
 
     def load(self, paths: tuple[Path, ...], device: str) -> Torch:
-        """The network, with the weights of the file and no others."""
+        """Load the network strictly from the file."""
         kind = getattr(import_optional(self.module, self.name), self.network_class)
         return load_whole(kind, paths[0].parent, self.name).to(device).float().eval()
 
@@ -168,10 +167,10 @@ class ChronosEncoder(FrozenEncoder):
 class Chronos2(ChronosEncoder):
     """Chronos-2, frozen: the mean over the patches of each channel.
 
-    Channels are given as unrelated series, so that its group attention mixes nothing. The two tokens behind the patches
-    (a register and the masked patch to forecast) are left out of the mean. Any length is admissible up to the network's
-    context (8192 points); longer windows are interpolated down to it. The network scales each series itself: `norm`
-    matters only for channels that are constant in the corpus, which `channel` sets to zero.
+    Channels are unrelated series to the network, so that its group attention mixes nothing. The two tokens after the
+    patches (a register and the masked patch to forecast) are left out of the mean. Any length up to the network's
+    context (8192 points) is admissible; longer windows are interpolated down to it. The network scales each series, so
+    `norm` matters only for channels that are constant in the corpus, which `channel` sets to zero.
     """
 
     name: ClassVar = "chronos-2"
@@ -197,10 +196,10 @@ class Chronos2(ChronosEncoder):
 )
 @dataclass(eq=False)
 class ChronosBolt(ChronosEncoder):
-    """Chronos-Bolt, frozen: the mean over the patches of each channel, behind the encoder.
+    """Chronos-Bolt, frozen: the mean over the encoded patches of each channel.
 
-    The register token behind the patches is left out of the mean. Any length is admissible up to the network's context
-    (2048 points); longer windows are interpolated down to it. The network scales each series itself.
+    The register token after the patches is left out of the mean. Any length up to the network's context (2048 points)
+    is admissible; longer windows are interpolated down to it. The network scales each series.
     """
 
     name: ClassVar = "chronos-bolt"
@@ -235,14 +234,14 @@ LICENCE = (
 )
 @dataclass(eq=False)
 class TiRex(FrozenEncoder):
-    """TiRex, frozen: hidden states of all 12 blocks, their mean over the patches of each channel, side by side.
+    """TiRex, frozen: mean hidden states of all 12 blocks over the patches of each channel, concatenated.
 
-    Any length is admissible up to the network's context (2048 points); longer windows are interpolated down to it. The
-    network scales each series itself. Its recurrence always runs in bfloat16, whatever `dtype`.
+    Any length up to the network's context (2048 points) is admissible; longer windows are interpolated down to it. The
+    network scales each series. Its recurrence always runs in bfloat16, regardless of `dtype`.
 
     Args:
-        form: `published`, as the package's own `TiRexEmbedding` does it for one channel: the states of each block have
-            length 1, and all of them together mean 0 and variance 1; or the states as they are.
+        form: `published` as in the package's `TiRexEmbedding` for one channel: the states of each block are scaled to
+            length 1, and all together to mean 0 and variance 1. `raw`: the states unchanged.
     """
 
     name: ClassVar = "tirex"
@@ -255,16 +254,16 @@ class TiRex(FrozenEncoder):
     form: Literal["published", "raw"] = "published"
 
     def paths(self) -> tuple[Path, ...]:
-        """Where the checkpoint is; the licence is shown first."""
+        """Path of the checkpoint; shows the licence first."""
         show_licence()
         return super().paths()
 
     def admissible(self, length: int) -> int:
-        """The length itself, up to the network's context."""
+        """The length, up to the network's context."""
         return min(length, int(self.network.model.config.train_ctx_len))
 
     def load(self, paths: tuple[Path, ...], device: str) -> Torch:
-        """The network behind its fast reader."""
+        """Load the network with a faster forward pass."""
         torch, tirex = import_optional("torch", self.name), import_optional("tirex", self.name)
         checkpoint = torch.load(paths[0], map_location="cpu", weights_only=True)
         model = tirex.TiRexZero(backend="torch", **checkpoint["hyper_parameters"])
@@ -284,12 +283,12 @@ class TiRex(FrozenEncoder):
 
 
 class HiddenStates:
-    """Mean hidden states of a TiRex network, without the steps that are the same for all series.
+    """Mean hidden states of a TiRex network, skipping the steps that are the same for all series.
 
-    The network reads a full context of 2048 points; a shorter series is preceded by patches marked as missing, which
-    the result leaves out. The recurrent states behind those patches do not depend on the series: they are computed
-    once for each number of patches and handed to all series, and a window of 256 points takes 8 steps instead of 64.
-    The result is that of the package's own `_embed_context(series).mean(dim=1).flatten(1)`, up to rounding.
+    The network reads a full context of 2048 points; a shorter series is preceded by patches marked as missing. The
+    recurrent states after those patches do not depend on the series: they are computed once per number of patches, so
+    that a window of 256 points takes 8 steps instead of 64. The result equals the package's
+    `_embed_context(series).mean(dim=1).flatten(1)` up to rounding.
     """
 
     def __init__(self, model: Torch) -> None:
@@ -298,7 +297,7 @@ class HiddenStates:
 
     def means(self, series: Torch) -> Torch:
         """(B, blocks * width) for series (B, T)."""
-        tokens, missing = self.model._prepare_context_for_embedding(series, None)  # noqa: SLF001 - no public way to it
+        tokens, missing = self.model._prepare_context_for_embedding(series, None)  # noqa: SLF001 - no public way
         if missing and missing not in self._states:
             self._states[missing] = [state for _, state in self._steps(tokens[:1, :missing], None)]
         before = [state.expand(-1, len(series), -1) for state in self._states[missing]] if missing else None
@@ -306,7 +305,7 @@ class HiddenStates:
         return import_optional("torch", TiRex.name).cat(means, dim=1)
 
     def _steps(self, tokens: Torch, states: list[Torch] | None) -> Iterator[tuple[Torch, Torch]]:
-        """Hidden states (B, patches, width) and last recurrent states (4, B, width), one block after the other."""
+        """Yield hidden states (B, patches, width) and last recurrent states (4, B, width) of each block."""
         hidden = self.model.input_patch_embedding(tokens)
         for i, block in enumerate(self.model.blocks):
             read, state = _recurrence(block.slstm_layer, block.norm_slstm(hidden), states[i] if states else None)
@@ -316,7 +315,7 @@ class HiddenStates:
 
 
 def _recurrence(layer: Torch, hidden: Torch, state: Torch) -> tuple[Torch, Torch]:
-    """One layer's output (B, patches, width) and the state (4, B, width) it ends in."""
+    """Output (B, patches, width) and final state (4, B, width) of one layer."""
     gates = import_optional("torch", TiRex.name).cat([gate(hidden) for gate in _gates(layer)], dim=-1)
     output, state = layer.slstm_cell(gates, state=state)
     return layer.group_norm(output).transpose(1, 2).reshape(hidden.shape), state
@@ -327,7 +326,7 @@ def _gates(layer: Torch) -> tuple[Torch, ...]:
 
 
 def show_licence() -> None:
-    """Log the notice, unless this cache folder has seen it."""
+    """Log the licence, once per cache folder."""
     marker = cache_root() / "licences" / "tirex.txt"
     if not marker.exists():
         logging.getLogger(__name__).warning(LICENCE)
@@ -349,10 +348,10 @@ TIMESFM_WEIGHTS, TIMESFM_FILES = "google/timesfm-2.5-200m-transformers", ("confi
 )
 @dataclass(eq=False)
 class TimesFM(FrozenEncoder):
-    """TimesFM 2.5, frozen: the mean over the patches of each channel, behind the last block.
+    """TimesFM 2.5, frozen: the mean over the patches of each channel, after the last block.
 
-    Lengths become the next multiple of the patch (32 points), by linear interpolation; windows beyond the context
-    (16384 points) are interpolated down to it. The network scales each series itself, by what it has read so far.
+    Lengths become the next multiple of the patch (32 points) by linear interpolation; windows beyond the context (16384
+    points) are interpolated down to it. The network scales each series by what it has read so far.
     """
 
     name: ClassVar = "timesfm"
@@ -363,12 +362,12 @@ class TimesFM(FrozenEncoder):
     weights: str = TIMESFM_WEIGHTS
 
     def admissible(self, length: int) -> int:
-        """The nearest multiple of the patch that is no shorter, up to the network's context."""
+        """The next multiple of the patch, up to the network's context."""
         shape = self.network.config
         return min(-(-length // shape.patch_length), shape.context_length // shape.patch_length) * shape.patch_length
 
     def load(self, paths: tuple[Path, ...], device: str) -> Torch:
-        """The network without its forecasting heads."""
+        """Load the network without its forecasting heads."""
         kind = import_optional("transformers", self.name).TimesFm2_5ModelForPrediction
         return load_whole(kind, paths[0].parent, self.name).model.to(device).float().eval()
 

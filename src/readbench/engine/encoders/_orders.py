@@ -1,22 +1,22 @@
-"""Envelope spectrum on the axis of shaft orders: `orders`, a physical view of rotating machines; no network, no labels.
+"""Envelope spectrum over shaft orders: encoder `orders` for rotating machines; no network, no labels.
 
-A pit in a bearing is struck by one rolling element after the other. Each blow rings the housing at some kHz; the rhythm
-of the blows tells which part is pitted, and it is a multiple of the shaft's speed. So the vector of a window is made of
+Rolling elements strike a pit in a bearing one after the other. Each impact rings the housing at some kHz; the rate of
+impacts is a multiple of the shaft speed that identifies the damaged part. The vector of a window is
 
-    envelope   |analytic signal| of what lies above a tenth of the band, or 1 kHz where that is lower
-    spectrum   of the centred envelope, under a Hann window
+    envelope   |analytic signal| above a tenth of the band, or 1 kHz if that is lower
+    spectrum   of the centred envelope, with a Hann window
     order      frequency / shaft speed, divided by half the number of rolling elements
 
-The last division makes bearings comparable: with n rolling elements the outer race is struck n / 2 (1 - r) times a turn
-and the inner race n / 2 (1 + r) times, where r, the ratio of ball to pitch diameter, is .2 to .3 in most bearings. On
-this axis outer races are found at .7 to .8 and inner races at 1.2 to 1.3, whatever n is. Where n is unknown, 8 counts,
-which leaves the axis of plain orders, stretched.
+The last division makes bearings comparable: with n rolling elements the outer race is struck n / 2 (1 - r) times per
+turn and the inner race n / 2 (1 + r) times, where r, the ratio of ball to pitch diameter, is .2 to .3 in most bearings.
+On this axis outer races lie at .7 to .8 and inner races at 1.2 to 1.3 for any n. For an unknown n, 8 is used, which
+gives plain orders, stretched.
 
-Lines are averaged around points of the axis and measured by how far they stand above the median of the points
-(logarithm, never below zero): neither the level of a signal nor the noise between its lines is part of the vector.
+Lines are averaged around points of the axis and measured by the logarithm of their ratio to the median of the points
+(at least zero), so that neither the level of a signal nor its noise floor is part of the vector.
 
-Rate and shaft speed are context: `rate`, and the facts `speed` (Hz) and `rolling_elements`. A window that does not
-bring rate and speed has a vector of zeros and says nothing; so does one that is hardly longer than a turn of the shaft.
+Rate and shaft speed come from the context: `rate`, and the facts `speed` (Hz) and `rolling_elements`. A window without
+rate or speed, or hardly longer than a turn of the shaft, has a zero vector.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from readbench.engine.windows import WindowSet
 from readbench.errors import UsageError
 
 VERSION = 1
-"""Raised whenever vectors change, so that stored ones are not mixed."""
+"""Increased when vectors change, so that stored ones are not mixed."""
 SPEED, ROLLING_ELEMENTS = "speed", "rolling_elements"
 """Names of the facts."""
-TYPICAL_ELEMENTS = 8.0
-"""Rolling elements of a bearing of which nothing is known."""
-RESONANCE = 1000.0
-"""Hz above which housings ring; at low rates, a tenth of the band below half the rate."""
-AXIS = np.arange(2, 73) * 0.05
-"""Scaled orders, .1 to 3.6: two to three multiples of the races' lines, with their side bands."""
-COARSEST = 0.2
-"""Distance of lines, in scaled orders, beyond which those of both races would fall into one: hardly a turn is seen."""
+DEFAULT_ROLLING_ELEMENTS = 8.0
+"""Rolling elements assumed for an unknown bearing."""
+MIN_RESONANCE_HZ = 1000.0
+"""Lower cut-off of the envelope in Hz; at low rates, a tenth of the Nyquist frequency."""
+ORDER_AXIS = np.arange(2, 73) * 0.05
+"""Scaled orders .1 to 3.6: two to three multiples of the races' frequencies, with side bands."""
+MAX_LINE_SPACING = 0.2
+"""Maximum line spacing in scaled orders; with a wider one the lines of both races coincide."""
 Array = NDArray[np.float64]
 
 
 @ENCODERS.register("orders", title="Orders", family="embedder", abilities=(UsesContext,))
 class Orders(BatchEncoder):
-    """The envelope spectrum of each channel, on the axis of shaft orders that bearings share.
+    """Envelope spectrum of each channel over shaft orders that are comparable between bearings.
 
     Args:
-        reach: how far from a point of the axis lines still count for it, less the farther they are. A wider reach
-            blurs lines, and forgives a speed that is not well known.
+        reach: maximum distance of lines from a point of the axis, with linearly decreasing weight. A wider reach blurs
+            lines and tolerates an inexact speed.
     """
 
     metric: Metric = "cosine"
@@ -67,20 +67,20 @@ class Orders(BatchEncoder):
         self.reach = reach
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
-        """Settle the channels."""
+        """Determine the channels."""
         self.axis_ = channel_axis(corpus)
         return self
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
-        """(N,) numbers of each window, of its spectra, and of the weights of lines around points."""
-        return super().footprint(windows) * 6 + windows.lengths * len(AXIS)
+        """(N,) numbers of each window, its spectra and the weights of lines."""
+        return super().footprint(windows) * 6 + windows.lengths * len(ORDER_AXIS)
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
-        """(B, C * points) unit vectors, channel by channel; zeros where a window does not bring rate and speed."""
+        """(B, C * points) unit vectors, channel by channel; zeros for windows without rate or speed."""
         if not hasattr(self, "axis_"):
             raise UsageError("Fit the encoder first: it needs to know the channels of the corpus.")
         place = {name: c for c, name in enumerate(self.axis_)}
-        out = np.zeros((len(windows), len(self.axis_), len(AXIS)))
+        out = np.zeros((len(windows), len(self.axis_), len(ORDER_AXIS)))
         for i in range(len(windows)):
             names = windows.channels(i)
             kept = [k for k, name in enumerate(names) if name in place]
@@ -96,7 +96,7 @@ class Orders(BatchEncoder):
 
 
 def measure_unit(windows: WindowSet, i: int) -> tuple[float, float]:
-    """Rate of window i, and the frequency in Hz of one scaled order; NaN where it does not bring rate or speed.
+    """Rate of window i in Hz, and frequency of one scaled order in Hz; NaN if rate or speed is unknown.
 
     >>> from readbench.engine.context import Context
     >>> context = Context.of(1, rates=[20_000.0], facts=[{"speed": 25.0, "rolling_elements": 9.0}])
@@ -106,29 +106,29 @@ def measure_unit(windows: WindowSet, i: int) -> tuple[float, float]:
     if windows.context is None:
         return np.nan, np.nan
     rate, facts = float(windows.context.rates[i]), windows.context.facts_of(i)
-    speed, elements = facts.get(SPEED, np.nan), facts.get(ROLLING_ELEMENTS, TYPICAL_ELEMENTS)
+    speed, elements = facts.get(SPEED, np.nan), facts.get(ROLLING_ELEMENTS, DEFAULT_ROLLING_ELEMENTS)
     known = rate > 0 and speed > 0
-    return (rate, speed * (elements if elements > 0 else TYPICAL_ELEMENTS) / 2) if known else (np.nan, np.nan)
+    return (rate, speed * (elements if elements > 0 else DEFAULT_ROLLING_ELEMENTS) / 2) if known else (np.nan, np.nan)
 
 
 def measure_orders(values: Array, rate: float, unit: float, reach: float) -> Array:
-    """(C, points) how far the envelope's lines stand above their median around each point of the axis.
+    """(C, points) log ratio of the envelope's lines to their median around each point of the axis.
 
     Args:
         values: (C, T) readings.
-        rate: samples a second.
-        unit: Hz of one scaled order.
-        reach: how far from a point lines still count for it.
+        rate: samples per second.
+        unit: frequency of one scaled order, Hz.
+        reach: maximum distance of lines from a point.
     """
     spectrum = measure_envelope_spectrum(values, rate)
     resolution = rate / values.shape[1] / unit
     lines = np.arange(spectrum.shape[1]) * resolution
-    held = lines[-1] >= AXIS
-    excess = np.zeros((len(values), len(AXIS)))
-    if resolution > COARSEST or not held.any():
+    held = lines[-1] >= ORDER_AXIS
+    excess = np.zeros((len(values), len(ORDER_AXIS)))
+    if resolution > MAX_LINE_SPACING or not held.any():
         return excess
-    # Slow shafts and short windows have lines farther apart than points: at least one counts for each.
-    weights = np.maximum(0.0, 1 - np.abs(lines - AXIS[held, None]) / max(reach, resolution))
+    # Slow shafts and short windows have lines farther apart than points: use at least one line per point.
+    weights = np.maximum(0.0, 1 - np.abs(lines - ORDER_AXIS[held, None]) / max(reach, resolution))
     around = spectrum @ (weights / weights.sum(axis=1, keepdims=True)).T
     usual = np.median(around, axis=1, keepdims=True)
     ratio = np.divide(around, usual, out=np.ones_like(around), where=usual > 0)
@@ -137,13 +137,13 @@ def measure_orders(values: Array, rate: float, unit: float, reach: float) -> Arr
 
 
 def measure_envelope_spectrum(values: Array, rate: float) -> Array:
-    """(C, T // 2 + 1) magnitudes of the spectrum of the envelope (C, T) of what lies above the cut-off."""
+    """(C, T // 2 + 1) magnitude spectrum of the envelope of values (C, T) above the cut-off."""
     steps = values.shape[1]
     mean, spread = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True)
     moving = spread > np.abs(mean) * RESOLUTION  # else the spectrum would be that of rounding
     centred = np.divide(values - mean, spread, out=np.zeros_like(values), where=moving)
     # The analytic signal has no negative frequencies; its magnitude is the envelope.
-    band = np.fft.fftfreq(steps, 1 / rate) > min(RESONANCE, rate / 20)
+    band = np.fft.fftfreq(steps, 1 / rate) > min(MIN_RESONANCE_HZ, rate / 20)
     envelope = np.abs(np.fft.ifft(np.fft.fft(centred, axis=1) * band, axis=1))
     envelope -= envelope.mean(axis=1, keepdims=True)
     spectrum: Array = np.abs(np.fft.rfft(envelope * np.hanning(steps), axis=1))

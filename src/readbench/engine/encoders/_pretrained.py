@@ -1,13 +1,12 @@
-"""What all pretrained networks share: they encode windows as they are, without further training.
+"""Base of pretrained encoders, which encode windows without further training.
 
-A network sees one channel at a time, scaled by the statistics that the task fixes for the channel; the vectors of the
-channels of a window are then pooled (`pool_channels`). Equal series give equal vectors wherever they stand in a batch;
-between batches of different size they agree up to rounding, since a library may add in another order for products of
-another shape.
+A network sees one channel at a time, scaled by the channel statistics of the task; the vectors of a window's channels
+are then pooled (`pool_channels`). Equal series give equal vectors at any position in a batch. Between batches of
+different size they agree up to rounding, since libraries may sum in another order for other shapes.
 """
 
-# Annotations are values here, not text (no `from __future__ import annotations`): the constructors of subclasses in
-# other modules are made from the fields below, and the grammar of methods reads their types.
+# Annotations are values here, not text (no `from __future__ import annotations`): dataclass constructors of subclasses
+# in other modules use the fields below, and method texts read their types.
 
 import io
 from abc import abstractmethod
@@ -40,38 +39,38 @@ from readbench.engine.protocols import Metric, Vectors
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, MethodError, ReadbenchError
 
-SMALLEST_BATCH = 8
-"""Smaller batches are filled up with their last series: products of few rows round differently; networks amplify it."""
-REASON = 300
-"""Most characters that are told of why weights could not be loaded: torch names them behind its first line."""
-SAME_VECTORS = ("weights", "device", "batch", "metric")
-"""Parameters that do not change a vector beyond rounding; the weights count by their content."""
+MIN_BATCH = 8
+"""Smaller batches are padded with their last series: products of few rows round differently, which networks amplify."""
+MAX_ERROR_CHARACTERS = 300
+"""Maximum characters of an error of loading weights; torch names them after its first line."""
+NEUTRAL_PARAMETERS = ("weights", "device", "batch", "metric")
+"""Parameters that change vectors at most by rounding; weights count by their content."""
 
 
 @dataclass(eq=False)
 class FrozenEncoder(ChannelEncoder):
-    """Base of encoders around a pretrained network.
+    """Base class of encoders around a pretrained network.
 
-    Subclasses are dataclasses that name themselves and their files, give `weights` a default, and write `load` and
+    Subclasses are dataclasses that set `name` and `files`, give `weights` a default, and implement `load` and
     `forward`; further fields are further parameters.
 
     Args:
-        weights: hub id or folder of the network's files; also the file, where it is only one.
-        pool: how the vectors of the channels become one.
-        metric: how vectors are compared.
+        weights: hub id or folder of the network's files, or the file if there is only one.
+        pool: pooling of the channels' vectors.
+        metric: metric between vectors.
         norm: scaling of the windows.
         dtype: precision of matrix products.
         device: where it runs.
-        batch: series at a time.
+        batch: series per batch.
     """
 
     name: ClassVar[str]
     distribution: ClassVar[str]
-    """The package whose code runs the network; its version counts for the fingerprint."""
+    """Package whose code runs the network; its version is part of the fingerprint."""
     files: ClassVar[tuple[str, ...]]
-    """File names of the network, as published."""
+    """Published file names of the network."""
     licence: ClassVar[str] = ""
-    """Of the weights, as their page says."""
+    """Licence of the weights, as stated on their page."""
     corpus_dependent: ClassVar[bool] = False
 
     weights: str = ""
@@ -86,14 +85,14 @@ class FrozenEncoder(ChannelEncoder):
 
     @abstractmethod
     def load(self, paths: tuple[Path, ...], device: str) -> Torch:
-        """The network in these files, on the device and ready to be used (no dropout)."""
+        """Load the network from these files to the device, in evaluation mode."""
 
     @abstractmethod
     def forward(self, network: Torch, series: Torch) -> Torch:
-        """(B, d) vectors of a tensor (B, T) of series of an admissible length."""
+        """(B, d) vectors of series (B, T) of an admissible length, as tensors."""
 
     def paths(self) -> tuple[Path, ...]:
-        """Where the files of the network are."""
+        """Paths of the network's files."""
         return locate_weights(self.weights, self.files, self.name)
 
     @property
@@ -102,7 +101,7 @@ class FrozenEncoder(ChannelEncoder):
         if self._network is None:
             torch = import_optional("torch", self.name)
             paths, device = self.paths(), pick_device(self.device, self.name)
-            # Building a network draws random weights before it reads the true ones; loaders print as they go.
+            # Building a network draws random weights before it loads the true ones; loaders print.
             with torch.random.fork_rng(devices=[]), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
                 self._network = self._load_checked(paths, device)
         return self._network
@@ -113,18 +112,18 @@ class FrozenEncoder(ChannelEncoder):
         except ReadbenchError:
             raise
         except Exception as error:  # a damaged file, or one of another network, fails in any way
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:REASON]
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:MAX_ERROR_CHARACTERS]
             place = paths[0].parent if len(paths) > 1 else paths[0]
             raise DataError(f"{place} holds no weights that {self.name} can load ({reason}).") from error
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
-        """Keep the channel statistics that inputs are scaled by; nothing else is learned."""
+        """Determine the channel statistics for scaling; nothing else is learned."""
         self.scale_ = Scaler.of(self.norm, corpus, normals)
         return self
 
     @property
     def _scaler(self) -> Scaler:
-        """Before it is fitted, one that can scale windows only by themselves."""
+        """The scaler; before fitting, one that scales windows independently of a corpus."""
         return self.scale_ or Scaler(self.norm)
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
@@ -132,16 +131,16 @@ class FrozenEncoder(ChannelEncoder):
         return super().encode_batch(self._scaler(windows))
 
     def each(self, work: Callable[[Rows], Vectors], parts: list[Rows]) -> list[Vectors]:
-        """On a CPU, parts share the threads and each has one: the vectors are the same for any number of threads."""
+        """On a CPU, distribute parts over threads, one each: vectors do not depend on the number of threads."""
         if pick_device(self.device, self.name) != "cpu":
             return super().each(work, parts)
         with use_one_thread(), Team() as team:
             return [*super().each(work, parts[:1]), *team.each(work, parts[1:])]  # the first part loads the network
 
     def embed(self, series: NDArray[np.float32]) -> Vectors:
-        """(B, d) vectors of B series of one admissible length (B, T)."""
+        """(B, d) vectors of series (B, T) of an admissible length."""
         network, device = self.network, pick_device(self.device, self.name)
-        rows = np.minimum(np.arange(max(len(series), SMALLEST_BATCH)), len(series) - 1)
+        rows = np.minimum(np.arange(max(len(series), MIN_BATCH)), len(series) - 1)
         with inference_mode(device, self.dtype):
             tensor = import_optional("torch", self.name).from_numpy(series[rows]).to(device)
             vectors: Vectors = self.forward(network, tensor)[: len(series)].float().cpu().numpy()
@@ -150,14 +149,14 @@ class FrozenEncoder(ChannelEncoder):
         return vectors
 
     def weights_fingerprint(self) -> str:
-        """Hash of the weights' contents and of the code that runs the network; known before anything is fitted."""
+        """Hash of the weights and of the code that runs the network; known before fitting."""
         return digest(self.name, version(self.distribution), digest_weights(self.paths()))
 
     def fingerprint(self) -> str:
-        """Hash of the weights, the parameters that shape a vector, and the statistics of the scaling."""
-        shaping = {n: getattr(self, n) for n in parameters_of(type(self)) if n not in SAME_VECTORS}
+        """Hash of the weights, the parameters that shape a vector, and the scaling."""
+        shaping = {n: getattr(self, n) for n in parameters_of(type(self)) if n not in NEUTRAL_PARAMETERS}
         return digest(self.weights_fingerprint(), sorted(shaping.items()), self._scaler.fingerprint())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the network, which another process loads for itself."""
+        """Leave out the network, which each process loads."""
         return self.__dict__ | {"_network": None}

@@ -1,9 +1,9 @@
-"""Networks that somebody brings as a file: `onnx(FILE)` and `program(FILE)`, and CHARM for those who have it.
+"""Networks in a user's file: `onnx(FILE)`, `program(FILE)`, and CHARM for those who have it.
 
-The network sees whole windows, on the channel axis and the longest length of the corpus: `(B, C, T)` float32, scaled.
-It gives vectors `(B, D)`. A second input, where the file has one, gets the names of the channels, `(C, 64)` uint8:
-their UTF-8 bytes, filled up with zeros. So a network may read what its channels are called, and may let them attend to
-each other. Batch and time should be dynamic, and channels, too, unless the network is made for one plant.
+The network receives whole windows on the channel axis and longest length of the corpus, `(B, C, T)` float32, scaled,
+and returns vectors `(B, D)`. A second input, if the file has one, receives the channel names, `(C, 64)` uint8: their
+UTF-8 bytes padded with zeros, so that a network may read names and let channels attend to each other. Batch and time
+should be dynamic, and channels too, unless the network is made for one plant.
 
 ```python
 batch, channels, time = (torch.export.Dim(name, max=2**20) for name in ("batch", "channels", "time"))
@@ -15,12 +15,12 @@ torch.onnx.export(network.eval(), example, "network.onnx", dynamic_shapes=shapes
 
 Load files only from people you trust: an exported program is code.
 
-**CHARM**: neither its code nor its weights are public. Dutta et al. (2026) describe a joint-embedding predictive
-network of width 384 that reads descriptions of channels. Its owners can run it here as such a program.
+**CHARM**: neither code nor weights are public. Dutta et al. (2026) describe a joint-embedding predictive network of
+width 384 that reads descriptions of channels. Its owners can run it here as a program file.
 """
 
-# Annotations are values here, not text (no `from __future__ import annotations`): constructors of subclasses are made
-# from the fields below, and the grammar of methods reads their types.
+# Annotations are values here, not text (no `from __future__ import annotations`): dataclass constructors of subclasses
+# use the fields below, and method texts read their types.
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -44,31 +44,31 @@ from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, MethodError, ReadbenchError
 
 NAME_BYTES = 64
-"""Bytes of the name of a channel that a network is given."""
-SHORTEST = 2
+"""Bytes of a channel name that a network receives."""
+MIN_LENGTH = 2
 
 
 @dataclass(eq=False)
 class FileEncoder(BatchEncoder):
-    """Base of encoders whose network is one file over `(B, C, T)` and, if it wants, the names of the channels.
+    """Base class of encoders whose network is one file over `(B, C, T)` and, optionally, channel names.
 
     Args:
-        weights: the file, or a folder that holds it under its usual name.
+        weights: the file, or a folder that contains it under its usual name.
         length: interpolate windows to this many points; none: the longest of the corpus.
-        metric: how vectors are compared.
+        metric: metric between vectors.
         norm: scaling of the windows.
-        batch: windows at a time.
+        batch: windows per batch.
     """
 
     name: ClassVar[str]
     files: ClassVar[tuple[str, ...]]
-    """The usual name of the file."""
+    """Usual name of the file."""
     width: ClassVar[int | None] = None
-    """How many numbers a vector must have; any where it is None."""
+    """Required length of vectors; None for any."""
     corpus_dependent: ClassVar[bool] = False
 
     weights: str = ""
-    length: Annotated[int, ParameterRange(SHORTEST, 65536)] | None = None
+    length: Annotated[int, ParameterRange(MIN_LENGTH, 65536)] | None = None
     metric: Metric = "euclidean"
     norm: Normalisation = "channel"
     batch: Annotated[int, ParameterRange(1)] = 32
@@ -77,38 +77,38 @@ class FileEncoder(BatchEncoder):
 
     @abstractmethod
     def load(self, path: Path) -> Any:  # noqa: ANN401 - of an optional package
-        """The network in the file, ready to be used."""
+        """Load the network from the file, in evaluation mode."""
 
     @abstractmethod
     def forward(self, network: Any, values: Vectors, names: NDArray[np.uint8]) -> Vectors:  # noqa: ANN401
         """(B, D) vectors of values (B, C, T) with names (C, 64)."""
 
     def path(self) -> Path:
-        """Where the file is."""
+        """Path of the file."""
         if not self.weights:
             raise DataError(f"{self.name} needs a file: {self.name}(FILE).")
         return locate_weights(self.weights, self.files, self.name)[0]
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
-        """Settle the grid; nothing is learned."""
+        """Determine the grid; nothing is learned."""
         self.path()
         longest = self.length
-        self.grid_ = ChannelGrid.of(corpus, normals, self.norm, shortest=longest or SHORTEST, longest=longest)
+        self.grid_ = ChannelGrid.of(corpus, normals, self.norm, shortest=longest or MIN_LENGTH, longest=longest)
         return self
 
     @property
     def grid(self) -> ChannelGrid:
-        """That of the corpus."""
+        """The grid of the corpus."""
         if self.grid_ is None:
             raise MethodError(f"Fit {self.name} first: it encodes windows on the channels of a corpus.")
         return self.grid_
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
-        """(N,) numbers of each window, and of it on the grid."""
+        """(N,) numbers of each window, also on the grid."""
         return super().footprint(windows) + self.grid.size
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
-        """(B, D) vectors of the windows on the grid."""
+        """(B, D) vectors of windows."""
         names = name_codes(self.grid.axis)
         parts = [
             self._run(self.grid(windows[start : start + self.batch]), names)
@@ -135,20 +135,20 @@ class FileEncoder(BatchEncoder):
         return vectors
 
     def weights_fingerprint(self) -> str:
-        """Hash of the file; known before anything is fitted."""
+        """Hash of the file; known before fitting."""
         return digest(self.name, digest_weights((self.path(),)))
 
     def fingerprint(self) -> str:
-        """Hash of the file and of the grid."""
+        """Hash of the file and the grid."""
         return digest(self.weights_fingerprint(), self.grid.fingerprint())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the network, which another process loads for itself."""
+        """Leave out the network, which each process loads."""
         return self.__dict__ | {"_network": None}
 
 
 def name_codes(names: tuple[str, ...]) -> NDArray[np.uint8]:
-    """(C, 64) UTF-8 bytes of names, filled up with zeros.
+    """(C, 64) UTF-8 bytes of names, padded with zeros.
 
     >>> name_codes(("oil",))[0, :5].tolist()
     [111, 105, 108, 0, 0]
@@ -177,33 +177,29 @@ class Onnx(FileEncoder):
     files: ClassVar = ("network.onnx",)
 
     def load(self, path: Path) -> Any:  # noqa: ANN401 - a session
-        """A session on one thread, so that vectors do not depend on how many processors there are."""
+        """Open a session on one thread, so that vectors do not depend on the number of processors."""
         runtime = import_optional("onnxruntime", self.name)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
     def forward(self, network: Any, values: Vectors, names: NDArray[np.uint8]) -> Vectors:  # noqa: ANN401
-        """The first output; inputs are told by their order."""
-        given = zip((own.name for own in network.get_inputs()), (values, names), strict=False)
+        """Return the first output; inputs are matched by position."""
+        given = zip((declared.name for declared in network.get_inputs()), (values, names), strict=False)
         vectors: Vectors = network.run(None, dict(given))[0]
         return vectors
 
 
 @dataclass(eq=False)
 class TorchProgram(FileEncoder):
-    """Base of networks in a file that torch exported.
-
-    Args:
-        device: where it runs.
-    """
+    """Base class of networks in a file exported by torch; `device` is where it runs."""
 
     device: Device = "auto"
 
     def load(self, path: Path) -> Torch:
-        """The program on the device, and how many inputs it has."""
+        """Load the program to the device; return it with its number of inputs and the device."""
         export = import_optional("torch.export", self.name)
-        if not is_zipfile(path):  # torch would print a page about it
+        if not is_zipfile(path):  # torch would print a long message
             raise ValueError("it is no file that torch.export.save wrote, or a part of one")
         program, device = export.load(path), pick_device(self.device, self.name)
         if device != "cpu":
@@ -211,10 +207,10 @@ class TorchProgram(FileEncoder):
         return program.module(), len(program.graph_signature.user_inputs), device
 
     def forward(self, network: Torch, values: Vectors, names: NDArray[np.uint8]) -> Vectors:
-        """What the program gives."""
+        """Run the program."""
         torch, (module, inputs, device) = import_optional("torch", self.name), network
         with use_one_thread(), inference_mode(device, "float32"):
-            given = [torch.from_numpy(own).to(device) for own in (values, names)[:inputs]]
+            given = [torch.from_numpy(array).to(device) for array in (values, names)[:inputs]]
             vectors: Vectors = module(*given).float().cpu().numpy()
         return vectors
 
@@ -231,7 +227,7 @@ class TorchProgram(FileEncoder):
 )
 @dataclass(eq=False)
 class Program(TorchProgram):
-    """A network in a file that `torch.export.save` wrote."""
+    """A network in a file written by `torch.export.save`."""
 
     name: ClassVar = "program"
     files: ClassVar = ("network.pt2",)
@@ -252,14 +248,14 @@ NO_WEIGHTS = "needs weights, which are not public: who has them runs charm(FILE)
 )
 @dataclass(eq=False)
 class Charm(TorchProgram):
-    """CHARM, from a program file that its owners supply; there is no default, because no weights are public."""
+    """CHARM, from a program file of its owners; there is no default, since no weights are public."""
 
     name: ClassVar = "charm"
     files: ClassVar = ("charm.pt2",)
     width: ClassVar = 384
 
     def path(self) -> Path:
-        """Where the program is."""
+        """Path of the program."""
         if not self.weights:
             raise DataError(f"charm {NO_WEIGHTS}")
         return super().path()

@@ -1,4 +1,4 @@
-"""The common grid of a corpus, and the window itself as a vector on it."""
+"""The common grid of a corpus, and the encoder `raw`: the window on that grid."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from readbench.engine.windows import WindowSet
 
 @dataclass(frozen=True, eq=False)
 class ChannelGrid:
-    """Scaling, channel axis and length that are settled on a corpus, for windows of any shape.
+    """Scaling, channel axis and length of a corpus, for windows of any shape.
 
-    Channels are matched by name: one that a window lacks is zero (at its mean, once scaled), one that the corpus does
-    not know is left out. Time is interpolated to the longest length of the corpus.
+    Channels are matched by name: a missing one is zero (at its mean, once scaled), one unknown to the corpus is
+    dropped. Time is interpolated to the longest length of the corpus.
 
     >>> corpus = WindowSet.from_arrays([[[1.0, 3.0, 5.0]]], channels=("level",))
     >>> grid = ChannelGrid.of(corpus, corpus[:0], "none")
@@ -44,22 +44,22 @@ class ChannelGrid:
         shortest: int = 1,
         longest: int | None = None,
     ) -> Self:
-        """The grid of a corpus, of at least `shortest` points and at most `longest`."""
+        """Determine the grid of a corpus, of `shortest` to `longest` points."""
         length = max(shortest, int(corpus.lengths.max(initial=1)))
         length = length if longest is None else min(length, longest)
         return cls(Scaler.of(norm, corpus, normals), channel_axis(corpus), length)
 
     def __call__(self, windows: WindowSet) -> NDArray[np.float32]:
-        """(N, C, T) the windows on the grid."""
+        """(N, C, T) windows on the grid."""
         return dense(self.scale(windows), channels=self.axis, length=self.length)
 
     @property
     def size(self) -> int:
-        """Numbers of one window."""
+        """Numbers per window."""
         return len(self.axis) * self.length
 
     def fingerprint(self) -> str:
-        """Hash of all that shapes a window."""
+        """Hash of scaling, channels and length."""
         return digest(self.scale.norm, self.scale.fingerprint(), self.axis, self.length)
 
 
@@ -69,7 +69,7 @@ class Raw(BatchEncoder):
 
     Args:
         norm: scaling of the windows.
-        metric: how vectors are compared.
+        metric: metric between vectors.
     """
 
     corpus_dependent = False
@@ -79,12 +79,12 @@ class Raw(BatchEncoder):
         self.metric = metric
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
-        """Settle the grid."""
+        """Determine the grid."""
         self.grid_ = ChannelGrid.of(corpus, normals, self.norm)
         return self
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
-        """(N,) numbers of each window, and of its vector on the grid."""
+        """(N,) numbers of each window and of its vector."""
         return super().footprint(windows) + self.grid_.size
 
     def encode_batch(self, windows: WindowSet) -> Vectors:

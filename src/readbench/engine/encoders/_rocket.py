@@ -1,8 +1,9 @@
-"""Features of many fixed convolutions: a strong encoder that needs no training (Dempster et al., KDD 2021)."""
+"""ROCKET features: many fixed convolutions without training (Dempster et al., KDD 2021)."""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol, Self
 
 import numpy as np
@@ -19,9 +20,9 @@ from readbench.engine.windows import WindowSet
 from readbench.errors import DataError
 
 VERSION = 1
-"""Raised whenever vectors change, so that stored ones are not mixed."""
-SAMPLE_NUMBERS = 2**26
-"""Numbers on the grid from which the kernels' levels are drawn, at most: all windows of most corpora."""
+"""Increased when vectors change, so that stored ones are not mixed."""
+MAX_SAMPLE_NUMBERS = 2**26
+"""Maximum numbers on the grid of the windows that kernel levels are drawn from: all windows of most corpora."""
 Kind = Literal["mini", "multi", "hydra"]
 
 
@@ -29,7 +30,7 @@ class _Features(Protocol):
     """A bank of convolutions."""
 
     def fit(self, windows: NDArray[np.float32]) -> Self:
-        """Choose the convolutions for windows (N, C, T)."""
+        """Choose convolutions for windows (N, C, T)."""
         ...
 
     def transform(self, windows: NDArray[np.float32]) -> Vectors:
@@ -37,48 +38,39 @@ class _Features(Protocol):
         ...
 
     def state(self) -> list[bytes]:
-        """What was fitted, for a fingerprint."""
+        """Fitted state, for a fingerprint."""
         ...
 
 
 @ENCODERS.register("rocket", title="MiniRocket", family="embedder", positional="kind", abilities=(ScalesWindows,))
+@dataclass(eq=False)
 class Rocket(BatchEncoder):
     """MiniRocket features, standardised on the corpus: shares of responses above levels drawn from the corpus.
 
-    Windows are scaled and brought to the channels and the longest length of the corpus first, and to at least nine
-    points (ten for the other kinds), by interpolation. A feature that is the same in all of the corpus is dropped;
-    where that would leave none, as with a corpus of one window, features stay as they are.
+    Windows are scaled, brought to the channels and longest length of the corpus, and interpolated to at least nine
+    points (ten for the other kinds). Features that are constant on the corpus are dropped; if all are, as with one
+    window, none is dropped.
 
     Args:
-        features: about how many; MiniRocket has a multiple of 84.
-        kind: `mini` is our own; `multi` (MultiRocket) and `hydra` need the package aeon.
+        features: approximate number; MiniRocket has a multiple of 84.
+        kind: `mini` is our implementation; `multi` (MultiRocket) and `hydra` need the package aeon.
         standardise: subtract each feature's mean over the corpus and divide by its deviation.
         norm: scaling of the windows.
         seed: of the channels and windows that are drawn.
-        metric: how vectors are compared; the cosine is our choice, and scores are about the same with either.
+        metric: metric between vectors; cosine is our choice, and scores are similar with either.
     """
 
     corpus_dependent = True
 
-    def __init__(
-        self,
-        features: Annotated[int, ParameterRange(84, 1_000_000)] = 9996,
-        kind: Kind = "mini",
-        *,
-        standardise: bool = True,
-        norm: Normalisation = "channel",
-        seed: Annotated[int, ParameterRange(0, 2**31 - 1)] = 0,
-        metric: Metric = "cosine",
-    ) -> None:
-        self.features = features
-        self.kind: Kind = kind
-        self.standardise = standardise
-        self.norm = norm
-        self.seed = seed
-        self.metric = metric
+    features: Annotated[int, ParameterRange(84, 1_000_000)] = 9996
+    kind: Kind = "mini"
+    standardise: bool = True
+    norm: Normalisation = "channel"
+    seed: Annotated[int, ParameterRange(0, 2**31 - 1)] = 0
+    metric: Metric = "cosine"
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
-        """Choose the convolutions and the levels, and measure the features' mean and deviation."""
+        """Choose convolutions and levels, and measure the features' mean and deviation."""
         if not len(corpus):
             raise DataError("rocket draws its levels from the corpus, and this one is empty.")
         bank, shortest = _bank(self.kind, self.features, self.seed)
@@ -89,22 +81,22 @@ class Rocket(BatchEncoder):
         return self
 
     def encode(self, windows: WindowSet) -> Vectors:
-        """(N, D) float32; the features of a small corpus are those that it was fitted with."""
+        """(N, D) float32; reuses the features of a small corpus from fitting."""
         first, self._first = self._first, None
         if first is None or first[0] is not windows:
             return super().encode(windows)
         return self._scale(first[1])
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
-        """(N,) numbers of each window, on the grid as well, and of its features."""
+        """(N,) numbers of each window, also on the grid, and of its features."""
         return super().footprint(windows) + self.grid_.size + self.features
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
-        """(B, D) float32; D is the number of features that vary over the corpus."""
+        """(B, D) float32; D is the number of features that vary on the corpus."""
         return self._scale(self._features(windows))
 
     def fingerprint(self) -> str:
-        """Hash of the parameters that shape a vector, the grid, the convolutions and the moments."""
+        """Hash of the parameters that shape a vector, the grid, convolutions and moments."""
         shaping = (VERSION, self.features, self.kind, self.standardise, self.seed, self.grid_.fingerprint())
         digest = hashlib.sha256(f"rocket {shaping}".encode())
         for part in (*self.bank_.state(), self.mean_.tobytes(), self.deviation_.tobytes()):
@@ -120,9 +112,9 @@ class Rocket(BatchEncoder):
         return self.bank_.transform(self.grid_(windows))
 
     def _moments(self, corpus: WindowSet) -> tuple[Vectors, Vectors]:
-        """What to subtract from each feature and to divide it by; a feature to be dropped has 0 to divide by.
+        """Mean and deviation of each feature; the deviation of a feature to drop is 0.
 
-        Sums are taken around the first window's features, so that what never varies has a deviation of exactly 0.
+        Sums are relative to the first window's features, so that a constant feature has a deviation of exactly 0.
         """
         shift: NDArray[np.float64] = self._features(corpus[:1])[0].astype(np.float64)
         total, square = np.zeros_like(shift), np.zeros_like(shift)
@@ -143,15 +135,15 @@ class Rocket(BatchEncoder):
 
 
 def _sample(corpus: WindowSet, grid: ChannelGrid, seed: int) -> WindowSet:
-    """As many windows, drawn at random, as fit in memory for good; usually all."""
-    most = max(1, SAMPLE_NUMBERS // grid.size)
+    """A random sample of windows within the memory bound; usually all."""
+    most = max(1, MAX_SAMPLE_NUMBERS // grid.size)
     if len(corpus) <= most:
         return corpus
     return corpus[np.sort(np.random.default_rng(seed).choice(len(corpus), most, replace=False))]
 
 
 def _bank(kind: Kind, features: int, seed: int) -> tuple[_Features, int]:
-    """The convolutions of a kind, not fitted yet, and the fewest points they need."""
+    """Unfitted convolutions of a kind, and the minimum number of points."""
     if kind == "mini":
         from readbench.engine.kernels.rocket import SHORTEST  # noqa: PLC0415 - compiles
 
@@ -162,7 +154,7 @@ def _bank(kind: Kind, features: int, seed: int) -> tuple[_Features, int]:
 
 
 class _Mini:
-    """Our MiniRocket, over all threads."""
+    """Our MiniRocket on all threads."""
 
     def __init__(self, features: int, seed: int) -> None:
         self.features, self.seed = features, seed
@@ -184,5 +176,5 @@ class _Mini:
         return out
 
     def state(self) -> list[bytes]:
-        """All numbers of the bank."""
+        """Numbers of the bank as bytes."""
         return [part.tobytes() for part in self.bank]

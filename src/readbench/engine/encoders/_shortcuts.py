@@ -1,7 +1,7 @@
-"""Shortcuts as vectors: what names the class without a look at the fault, as far as labels can learn it.
+"""Shortcut encoders: what reveals the class without the fault itself.
 
-`before-level` sees the time before the window alone: the operating point, and which sensors there are. `presence` sees
-which channels a window has, and no value of any. With `+verdict` they say what labels could make of it.
+`before-level` sees only the time before the window: operating point and available sensors. `presence` sees only which
+channels a window has. With `+verdict` they show what labels can learn from these alone.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from readbench.engine.windows import WindowSet
 
 @ENCODERS.register("before-level", title="Before alone", family="shortcut", abilities=(UsesContext,))
 class BeforeLevel(BatchEncoder):
-    """Mean and standard deviation of each channel in the time before a window, and nothing of the window itself.
+    """Mean and standard deviation of each channel in the time before a window; nothing of the window.
 
-    Scaled as by `stats`; beside them stands, for each channel, whether there is any of it before the window.
+    Scaled as in `stats`, with an indicator per channel of whether it has a time before.
     """
 
     metric: Metric = "euclidean"
@@ -31,13 +31,13 @@ class BeforeLevel(BatchEncoder):
     uses_context = True
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
-        """Settle channels and scale."""
+        """Determine channels and scale."""
         axis = channel_axis(corpus)
         self.scale_ = LevelScale.of(axis, _levels_before(corpus, axis))
         return self
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
-        """(N, 3C) scaled means and deviations, and 1 for each channel that is there."""
+        """(N, 3C) scaled means and deviations, and 1 for each present channel."""
         raw = _levels_before(windows, self.scale_.axis)
         present = ~np.isnan(raw[:, : len(self.scale_.axis)])
         return np.concatenate([self.scale_(raw), present.astype(np.float32)], axis=1)
@@ -49,19 +49,19 @@ class BeforeLevel(BatchEncoder):
 
 @ENCODERS.register("presence", title="Presence", family="shortcut")
 class Presence(BatchEncoder):
-    """Which channels of the corpus a window has: a 1 for each."""
+    """Which channels of the corpus a window has, as ones and zeros."""
 
     metric: Metric = "cosine"
     corpus_dependent = True
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
-        """Settle the channels."""
+        """Determine the channels."""
         self.axis_ = channel_axis(corpus)
         return self
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
         """(N, C) ones and zeros."""
-        known = np.array([[name in own for name in self.axis_] for own in windows.channel_sets], np.float32)
+        known = np.array([[name in names for name in self.axis_] for names in windows.channel_sets], np.float32)
         return known.reshape(len(windows.channel_sets), len(self.axis_))[windows.channel_set]
 
     def fingerprint(self) -> str:

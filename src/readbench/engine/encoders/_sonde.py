@@ -1,10 +1,10 @@
-"""Sonde: the encoder that ships with the package, trained on synthetic signals alone (see docs/encoders.md).
+"""Sonde: the encoder shipped with the package, trained on synthetic signals only (see docs/encoders.md).
 
-A channel of a window, scaled by its normal operation and brought to 512 points, becomes 512 numbers. How the channels
-of a window become one vector is a parameter: by default each channel's departure from normal operation, at places of
-its own (`NormalOperation`, and the pooling `both` of `pool_channels`); the paper's mean over channels is
-`sonde(pool=mean)`. `sonde(size=small)` is a network of a fifth of the cost, trained by this very measure of departures;
-`sonde(views=difference)` shows the network how each channel changes from step to step, as further channels.
+A channel of a window, scaled by its normal operation and resampled to 512 points, becomes 512 numbers. A parameter
+decides how the channels of a window become one vector: by default each channel's departure from normal operation,
+pooled with the channels' identity (`NormalOperation`, pooling `both` of `pool_channels`); `sonde(pool=mean)` is the
+paper's mean over channels. `sonde(size=small)` is a network of a fifth of the cost, trained on departures;
+`sonde(views=difference)` adds the step-to-step differences as further channels.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from readbench.errors import ParameterError, UsageError
 
 LENGTH, WIDTH = 512, 512
 VERSION = 1
-"""Raised whenever vectors change, so that stored ones are not mixed."""
-REFERENCE_WINDOWS = 256
-"""Normal windows that the reference is taken from, at most: evenly spread over those there are."""
-STRETCHES = 4
-"""Latest stretches of the time before a window whose vectors say what is usual."""
+"""Increased when vectors change, so that stored ones are not mixed."""
+MAX_REFERENCE_WINDOWS = 256
+"""Maximum normal windows for the reference, evenly spread over all."""
+MAX_STRETCHES = 4
+"""Number of latest stretches of the time before a window that define its usual vectors."""
 Reference = Literal["normals", "corpus", "before", "none"]
 Runtime = Literal["cpu", "cuda"]
 Size = Literal["full", "small"]
@@ -61,18 +61,18 @@ SHIPPED_FILES: dict[Size, str] = {"full": FILE, "small": "sonde-small.onnx"}
 
 @ENCODERS.register("sonde", title="Sonde", family="embedder", abilities=(Pretrained, OnDevice, UsesContext))
 class Sonde(ChannelEncoder):
-    """Our own encoder: what each channel does beyond normal operation, and which channel it is.
+    """Departure of each channel from normal operation, pooled with the channel's identity; our encoder.
 
     Args:
-        pool: how the vectors of the channels become one.
-        reference: what vectors are measured by: the windows of normal operation, those of the corpus where nobody
-            knows what is normal, the time before each window where it brings one (else normal operation), or nothing.
-        metric: how vectors are compared.
-        device: `cpu` runs anywhere; `cuda` needs the package torch and is for bulk encoding.
-        batch: series at a time.
-        weights: those that ship with the package, or a folder with the `sonde.onnx` of a training run of your own.
+        pool: pooling of the channels' vectors.
+        reference: what vectors are measured by: normal windows; the corpus, if no normals are known; the time before
+            each window, if it has one (else normals); or nothing.
+        metric: metric between vectors.
+        device: `cpu` runs anywhere; `cuda` needs torch and is for bulk encoding.
+        batch: series per batch.
+        weights: those shipped with the package, or a folder with a `sonde.onnx` that you trained.
         size: which of the shipped networks.
-        views: what is seen of a channel: its values, or also their difference from step to step.
+        views: what is seen of a channel: its values, or also its step-to-step differences.
     """
 
     def __init__(  # noqa: PLR0913 - one parameter a choice
@@ -102,7 +102,7 @@ class Sonde(ChannelEncoder):
 
     @property
     def corpus_dependent(self) -> bool:
-        """Only the normals count, unless the corpus is the reference."""
+        """Whether the corpus is the reference; otherwise only normals count."""
         return self.reference == "corpus"
 
     @property
@@ -111,11 +111,11 @@ class Sonde(ChannelEncoder):
         return self.reference == "before"
 
     def admissible(self, length: int) -> int:  # noqa: ARG002 - every length becomes the same
-        """512 points, whatever the window has."""
+        """512 points."""
         return LENGTH
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
-        """Settle how channels are scaled, and what their vectors are in normal operation."""
+        """Determine the scaling of channels and their vectors in normal operation."""
         corpus, normals = self._seen(corpus), self._seen(normals)
         if self.reference == "before":
             self.scale_ = scale = Scaler.of("before", corpus, normals)
@@ -126,7 +126,7 @@ class Sonde(ChannelEncoder):
         return self
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
-        """(B, D) pooled vectors of the departures."""
+        """(B, D) pooled departures."""
         if self.scale_ is None:
             raise UsageError("Fit the encoder first: it scales windows by what it is fitted on.")
         if not len(windows):
@@ -135,8 +135,8 @@ class Sonde(ChannelEncoder):
         vectors = self.channel_vectors(self.scale_(windows))
         if self.usual_ is not None:
             counts = np.repeat(windows.channel_counts, windows.channel_counts)
-            own = self._own_usual(windows, vectors.shape[1]) if self.uses_context else None
-            vectors = self.usual_.departures(vectors, names_of(windows), counts, own)
+            usual = self._own_usual(windows, vectors.shape[1]) if self.uses_context else None
+            vectors = self.usual_.departures(vectors, names_of(windows), counts, usual)
         return pool_channels(vectors, windows, self.pool)
 
     def embed(self, series: NDArray[np.float32]) -> Vectors:
@@ -147,14 +147,14 @@ class Sonde(ChannelEncoder):
         return vectors
 
     def each(self, work: Callable[[Rows], Vectors], parts: list[Rows]) -> list[Vectors]:
-        """Parts share the threads, one each: the vectors are the same for any number of threads."""
+        """Distribute parts over threads, one each: vectors do not depend on the number of threads."""
         if self.device == "cuda":
             return super().each(work, parts)
         with Team() as team:
             return team.each(work, parts)
 
     def weights_fingerprint(self) -> str:
-        """Hash of the weights and of the code that uses them."""
+        """Hash of the weights and the version of the code."""
         return f"{VERSION}-{digest_weights((self._file,))}"
 
     def fingerprint(self) -> str:
@@ -164,19 +164,19 @@ class Sonde(ChannelEncoder):
         return digest(self.weights_fingerprint(), self.pool, self.reference, self.views, statistics, usual)
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
-        """(N,) numbers of each window, of its further views and of the vectors of its channels."""
+        """(N,) numbers of each window, its further views and its channels' vectors."""
         return super().footprint(windows) * (2 if self.views == "difference" else 1)
 
     def _seen(self, windows: WindowSet) -> WindowSet:
-        """The windows as the network is shown them."""
+        """Windows as the network sees them."""
         return add_differences(windows) if self.views == "difference" else windows
 
     def _own_usual(self, windows: WindowSet, width: int) -> Vectors:
-        """(M, D) mean vectors of the channels in the time before their windows; NaN where there is none."""
-        own = np.full((int(windows.channel_counts.sum()), width), np.nan, np.float32)
-        stretches, of, of_window = cut_befores(windows, STRETCHES)
+        """(M, D) mean vectors of the channels in the time before their windows; NaN without one."""
+        usual = np.full((int(windows.channel_counts.sum()), width), np.nan, np.float32)
+        stretches, of, of_window = cut_befores(windows, MAX_STRETCHES)
         if self.scale_ is None or not len(stretches):
-            return own
+            return usual
         vectors, owners = self.channel_vectors(self.scale_(stretches)), owners_of(stretches)
         means: dict[int, Vectors] = {}
         for number in np.unique(of).tolist():
@@ -184,20 +184,19 @@ class Sonde(ChannelEncoder):
             means[number] = rows.reshape((of == number).sum(), -1, width).mean(axis=0)
         ends = np.cumsum(windows.channel_counts)
         for i in np.flatnonzero(of_window != ABSENT):
-            own[ends[i] - windows.channel_counts[i] : ends[i]] = means[int(of_window[i])]
-        return own
+            usual[ends[i] - windows.channel_counts[i] : ends[i]] = means[int(of_window[i])]
+        return usual
 
     @property
     def _file(self) -> Path:
-        """The file of weights."""
         if self.weights == SHIPPED:
             return find_shipped_weights(self.size)
         return locate_weights(self.weights, (FILE,), "sonde")[0]
 
     def _normal_operation(self, normals: WindowSet, scale: Scaler) -> NormalOperation:
-        """Statistics of the normals' vectors; kept in the cache, since encoding them takes its time."""
-        if len(normals) > REFERENCE_WINDOWS:
-            normals = normals[np.linspace(0, len(normals) - 1, REFERENCE_WINDOWS).astype(np.intp)]
+        """Statistics of the normals' vectors, cached on disk."""
+        if len(normals) > MAX_REFERENCE_WINDOWS:
+            normals = normals[np.linspace(0, len(normals) - 1, MAX_REFERENCE_WINDOWS).astype(np.intp)]
         identity = (self.weights_fingerprint(), scale.fingerprint(), code_key(type(self)))
         key = hashlib.sha256(repr(identity).encode())
         key.update(bytes.fromhex("".join(window_digests(normals))))
@@ -213,13 +212,13 @@ class Sonde(ChannelEncoder):
 
 
 def find_shipped_weights(size: Size = "full") -> Path:
-    """The weights in the package."""
+    """Path of the weights in the package."""
     return Path(str(files("readbench.engine.encoders").joinpath("models", SHIPPED_FILES[size])))
 
 
 @lru_cache(maxsize=2)
 def open_session(weights: Path) -> Any:  # noqa: ANN401 - the runtime has no types
-    """The network, loaded once, one thread a call."""
+    """Load the network once, with one thread per call."""
     import onnxruntime  # noqa: PLC0415 - slow to import, needed only here
 
     options = onnxruntime.SessionOptions()

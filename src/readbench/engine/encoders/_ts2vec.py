@@ -1,27 +1,28 @@
-"""TS2Vec: a network trained, without labels, on the corpus that it encodes.
+"""TS2Vec: a network trained without labels on the corpus that it encodes.
 
-Written from Yue et al., "TS2Vec: towards universal representation of time series", AAAI 2022, with what the authors'
-program (github.com/zhihanyue/ts2vec) adds to the text:
+From Yue et al., "TS2Vec: towards universal representation of time series", AAAI 2022, with details of the authors'
+program (github.com/zhihanyue/ts2vec) that the text lacks:
 
 * **Network**: a linear map of the channels at each timestep to 64 numbers, then eleven residual blocks of two
-  convolutions each (kernel 3, dilation 2^l in block l), the last of them 320 wide. During training each timestep's 64
+  convolutions each (kernel 3, dilation 2^l in block l), the last of them 320 wide. In training each timestep's 64
   numbers are set to zero with probability one half, after the linear map, so that a masked step differs from a reading
   of zero; a tenth of the 320 numbers is dropped.
-* **Views**: two overlapping crops of the windows of a batch, each window's cut at a place of its own, masked
-  differently; they are compared where they overlap.
-* **Average**: the weights that encode are the mean of those at the start and after every step.
+* **Views**: two overlapping crops of the windows of a batch, shifted per window and masked differently; they are
+  compared where they overlap.
+* **Average**: the weights used for encoding are the mean of those at the start and after every step.
 * **Loss**: a timestep's vector should resemble that of the same step in the other view, more than those of other steps
-  of its window (temporal contrast) and of other windows at its step (instance contrast). The sum of both is averaged
-  over resolutions: time is halved by max pooling until one step is left.
+  of its window (temporal contrast) and of other windows at its step (instance contrast). The sum is averaged over
+  resolutions: time is halved by max pooling until one step is left.
 
-Weights are a plain dictionary of arrays, so that they can be hashed, stored and sent without torch. The network and its
-training come first, the encoder `TS2Vec` after them.
+Weights are a dictionary of arrays, so that they can be hashed, stored and sent without torch. Network and training come
+first, then the encoder `TS2Vec`.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Self
 
 import numpy as np
@@ -42,17 +43,17 @@ from readbench.errors import DataError, MethodError
 
 HIDDEN, WIDTH, BLOCKS, KERNEL = 64, 320, 11, 3
 LEARNING_RATE = 1e-3
-DROPPED = 0.1
-"""Share of the numbers of a timestep that training sets to zero."""
-SHORTEST_OVERLAP = 2
+DROPOUT = 0.1
+"""Share of a timestep's numbers that training sets to zero."""
+MIN_OVERLAP = 2
 
 Weights = dict[str, NDArray[np.float32]]
 Batches = Callable[[NDArray[np.intp]], NDArray[np.float32]]
-"""(B, C, T) values of the windows with these numbers."""
+"""(B, C, T) values of the windows with these indices."""
 
 
 def initial_weights(channels: int, seed: int) -> Weights:
-    """Uniform in plus or minus 1 / sqrt(inputs of the neuron)."""
+    """Draw weights uniformly in plus or minus 1 / sqrt(inputs of the neuron)."""
     rng = np.random.default_rng(seed)
     shapes = {"input": (HIDDEN, channels, 1)}
     for block in range(BLOCKS):
@@ -73,7 +74,7 @@ def represent(weights: dict[str, Torch], values: Torch, keep: Torch = None) -> T
     Args:
         weights: tensors by name.
         values: scaled windows.
-        keep: (B, 1, T) ones, and zeros at the timesteps that are masked; None masks nothing.
+        keep: (B, 1, T) ones, and zeros at masked timesteps; None masks nothing.
     """
     ops = import_optional("torch.nn.functional", "ts2vec")
 
@@ -110,7 +111,7 @@ def _dual_loss(left: Torch, right: Torch) -> Torch:
 
 
 def _contrast(vectors: Torch) -> Torch:
-    """Mean cross entropy of finding each vector's partner among the others of its group.
+    """Mean cross entropy of identifying each vector's partner among the others of its group.
 
     Args:
         vectors: (G, 2M, D); the partner of item m is item m + M.
@@ -127,16 +128,16 @@ def _contrast(vectors: Torch) -> Torch:
 def train(
     weights: Weights, batches: Batches, *, windows: int, steps: int, batch: int, seed: int, device: str
 ) -> Weights:
-    """Mean of the weights at the start and after each of some steps of AdamW.
+    """Train by AdamW; return the mean of the weights at the start and after each step.
 
     Args:
-        weights: to start from.
-        batches: gives windows by their numbers.
-        windows: how many there are.
-        steps: batches to learn from.
-        batch: windows in a batch.
-        seed: of the order of windows, the crops and the masks.
-        device: `cpu` or `cuda`; only a CPU gives the same bytes each time.
+        weights: initial weights.
+        batches: returns windows by their indices.
+        windows: number of windows.
+        steps: number of batches.
+        batch: windows per batch.
+        seed: of the order of windows, crops and masks.
+        device: `cpu` or `cuda`; only a CPU is reproducible to the byte.
     """
     torch = import_optional("torch", "ts2vec")
     rng = np.random.default_rng(seed)
@@ -161,7 +162,7 @@ def train(
 def _views(weights: dict[str, Torch], values: Torch, rng: np.random.Generator) -> tuple[Torch, Torch]:
     """Representations (B, 320, overlap) of two masked crops where they overlap."""
     length = values.shape[2]
-    overlap = int(rng.integers(min(SHORTEST_OVERLAP, length), length + 1))
+    overlap = int(rng.integers(min(MIN_OVERLAP, length), length + 1))
     start = int(rng.integers(0, length - overlap + 1))
     left = int(rng.integers(0, start + 1))
     right = int(rng.integers(start + overlap, length + 1))
@@ -172,7 +173,7 @@ def _views(weights: dict[str, Torch], values: Torch, rng: np.random.Generator) -
 
 
 def _crop(values: Torch, starts: NDArray[np.int64], length: int) -> Torch:
-    """(B, C, length) from a step of its own in each window."""
+    """(B, C, length) crops from the given step of each window."""
     torch = import_optional("torch", "ts2vec")
     steps = torch.from_numpy(starts[:, None] + np.arange(length)).to(values.device)
     return values.gather(2, steps[:, None].expand(-1, values.shape[1], -1))
@@ -182,21 +183,21 @@ def _masked(weights: dict[str, Torch], crop: Torch, rng: np.random.Generator) ->
     torch = import_optional("torch", "ts2vec")
     keep = (rng.random((crop.shape[0], 1, crop.shape[2])) < 0.5).astype(np.float32)
     vectors = represent(weights, crop, torch.from_numpy(keep).to(crop.device))
-    kept = rng.random(tuple(vectors.shape), dtype=np.float32) >= DROPPED
-    return vectors * torch.from_numpy(kept).to(crop.device) / (1 - DROPPED)
+    kept = rng.random(tuple(vectors.shape), dtype=np.float32) >= DROPOUT
+    return vectors * torch.from_numpy(kept).to(crop.device) / (1 - DROPOUT)
 
 
 VERSION = 2
-"""Raised whenever the network or its training changes, so that stored weights are not mixed."""
+"""Increased when the network or its training changes, so that stored weights are not mixed."""
 TRAINING_BATCH = 8
-LAYERS_AT_ONCE = 4
-"""Outputs of the widest layers that exist at the same time while a window is encoded."""
-SHORTEST = 16
-"""Windows are interpolated to at least this many points."""
-LARGEST_INPUT = 1e3
-"""Scaled readings end here: one reading off an almost dead channel must not decide the training."""
+LAYERS_IN_MEMORY = 4
+"""Outputs of the widest layers in memory at the same time while encoding."""
+MIN_LENGTH = 16
+"""Minimum points; shorter windows are interpolated."""
+MAX_INPUT = 1e3
+"""Scaled readings are clipped here, so that a nearly dead channel does not dominate training."""
 SMALL_CORPUS, FEW_STEPS, MANY_STEPS = 100_000, 200, 600
-"""The paper's rule: a corpus of fewer numbers is trained for 200 steps, any other for 600."""
+"""The paper's rule: 200 steps for a corpus of fewer numbers, otherwise 600."""
 
 
 @ENCODERS.register(
@@ -207,44 +208,36 @@ SMALL_CORPUS, FEW_STEPS, MANY_STEPS = 100_000, 200, 600
     extra="models",
     abilities=(OnDevice, ScalesWindows),
 )
+@dataclass(eq=False)
 class TS2Vec(BatchEncoder):
     """TS2Vec, trained on the corpus without labels: the maximum over time of 320 learned numbers.
 
     The network sees all channels at once, on the corpus's channel axis (matched by name, a missing one at its mean) and
-    on its longest length. Trained weights are kept in the cache under the hash of the windows and the parameters.
+    longest length. Trained weights are cached under the hash of windows and parameters.
 
     Args:
-        steps: batches of 8 windows to learn from; none: 200 for a corpus of up to 100,000 numbers, else 600.
+        steps: training batches of 8 windows; none: 200 for a corpus of up to 100,000 numbers, else 600.
         length: longer windows are interpolated down to this many points.
-        metric: how vectors are compared.
+        metric: metric between vectors.
         norm: scaling of the windows.
         device: where it is trained and runs.
-        seed: of the first weights, crops and masks.
+        seed: of initial weights, crops and masks.
     """
 
     corpus_dependent = True
 
-    def __init__(
-        self,
-        steps: Annotated[int, ParameterRange(1)] | None = None,
-        length: Annotated[int, ParameterRange(SHORTEST, 4096)] = 1024,
-        metric: Metric = "euclidean",
-        norm: Normalisation = "channel",
-        device: Device = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.steps = steps
-        self.length = length
-        self.metric = metric
-        self.norm = norm
-        self.device = device
-        self.seed = seed
+    steps: Annotated[int, ParameterRange(1)] | None = None
+    length: Annotated[int, ParameterRange(MIN_LENGTH, 4096)] = 1024
+    metric: Metric = "euclidean"
+    norm: Normalisation = "channel"
+    device: Device = "auto"
+    seed: int = 0
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
-        """Train on the windows of the corpus, or read what an earlier training on them left."""
+        """Train on the windows of the corpus, or load cached weights."""
         if not len(corpus):
             raise DataError("ts2vec needs a corpus to be trained on, and this one is empty.")
-        self.grid_ = ChannelGrid.of(corpus, normals, self.norm, shortest=SHORTEST, longest=self.length)
+        self.grid_ = ChannelGrid.of(corpus, normals, self.norm, shortest=MIN_LENGTH, longest=self.length)
         path = cache_root() / "models" / "ts2vec" / f"{self._training_key(corpus)}.npz"
         self.weights_ = keep_arrays(path, lambda: self._train(corpus))
         return self
@@ -266,12 +259,12 @@ class TS2Vec(BatchEncoder):
         return weights
 
     def _inputs(self, windows: WindowSet) -> NDArray[np.float32]:
-        """(N, C, T) what the network sees."""
-        return self.grid_(windows).clip(-LARGEST_INPUT, LARGEST_INPUT)
+        """(N, C, T) inputs of the network."""
+        return self.grid_(windows).clip(-MAX_INPUT, MAX_INPUT)
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
-        """(N,) numbers of each window, on the grid as well, and inside the network."""
-        return super().footprint(windows) + self.grid_.size + LAYERS_AT_ONCE * WIDTH * self.grid_.length
+        """(N,) numbers of each window, also on the grid, and inside the network."""
+        return super().footprint(windows) + self.grid_.size + LAYERS_IN_MEMORY * WIDTH * self.grid_.length
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
         """(B, 320) maxima over time."""

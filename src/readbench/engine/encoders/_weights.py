@@ -1,11 +1,11 @@
-"""Finding the files of pretrained networks: a local path, a folder of models, or the Hugging Face hub.
+"""Locate the files of pretrained networks: a local path, a folder of models, or the Hugging Face hub.
 
 `weights` of an encoder is one of
 
-* a folder, or a file where the network is a single file;
-* a hub id such as `amazon/chronos-2`, with `@revision` behind it to pin one. Where the environment variable
-  `READBENCH_MODELS` names a folder, `amazon/chronos-2` below it is taken first, so that machines without network access
-  run the same method texts as those with it; then what the hub's own cache holds; then the hub is asked.
+* a folder, or a file if the network is a single file;
+* a hub id such as `amazon/chronos-2`, optionally with `@revision`. It is searched below the folder in the environment
+  variable `READBENCH_MODELS` first, so that machines without network access run the same method texts; then in the
+  hub's cache; then downloaded.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from readbench.engine.devices import import_optional
 from readbench.errors import DataError
 
 _unreachable: dict[str, str] = {}
-"""Hub ids that could not be fetched, and why: each is tried once a process, not once a dataset."""
+"""Hub ids that could not be fetched, with the reason; each is tried once per process."""
 
 
 def locate_weights(weights: str, files: tuple[str, ...], owner: str) -> tuple[Path, ...]:
-    """Paths of the files of a network, downloaded from the hub where they are not on this machine.
+    """Paths of a network's files, downloaded if they are not on this machine.
 
     Args:
         weights: a folder, a file or a hub id.
-        files: names of the files, as the hub has them.
-        owner: the encoder that asks.
+        files: names of the files on the hub.
+        owner: name of the encoder, for errors.
     """
     place = _place(weights, files)
     if place is None and not _is_path(weights):
@@ -41,9 +41,9 @@ def locate_weights(weights: str, files: tuple[str, ...], owner: str) -> tuple[Pa
 
 
 def explain_missing_weights(weights: str, files: tuple[str, ...]) -> str:
-    """Why a network cannot be used without a download, and what to do; empty when all its files are here.
+    """Why a network cannot be used without a download, and the remedy; "" if all its files are here.
 
-    The text goes on after the name of an encoder. Nothing is imported and no network is asked.
+    Continues a sentence after the encoder's name. Nothing is imported or downloaded.
 
     >>> explain_missing_weights("./nowhere", ("model.ckpt",))
     'finds no ./nowhere: give the folder that holds model.ckpt.'
@@ -56,10 +56,10 @@ class HeldWeights:
     """Files of a network on this machine.
 
     Args:
-        paths: where they are.
-        revision: of the hub, where they came from its cache; "" for a folder of one's own.
+        paths: of the files.
+        revision: of the hub, for files from its cache; "" for a local folder.
         size: bytes.
-        digest: SHA-256 of the last file, which holds the numbers.
+        digest: SHA-256 of the last file, which contains the weights.
     """
 
     paths: tuple[Path, ...]
@@ -69,31 +69,31 @@ class HeldWeights:
 
 
 def find_weights(weights: str, files: tuple[str, ...]) -> HeldWeights | None:
-    """What this machine has of a network; nothing is downloaded."""
+    """Files of a network on this machine, or None; nothing is downloaded."""
     place = _place(weights, files)
     if place is None or _lacking(place, files):
         return None
     paths = (place,) if place.is_file() else tuple(place / name for name in files)
     revision = place.name if place.parent.name == "snapshots" else ""
     stats = [path.stat() for path in paths]
-    size = sum(own.st_size for own in stats)
+    size = sum(stat.st_size for stat in stats)
     return HeldWeights(paths, revision, size, _file_digest(paths[-1], stats[-1].st_size, stats[-1].st_mtime_ns))
 
 
 def digest_weights(paths: tuple[Path, ...]) -> str:
-    """Hash of the contents of files, whatever their names and places."""
+    """Hash of the contents of files, independent of names and paths."""
     parts = [_file_digest(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=64)
-def _file_digest(path: Path, size: int, changed: int) -> str:  # noqa: ARG001 - a file that was changed is read again
+def _file_digest(path: Path, size: int, changed: int) -> str:  # noqa: ARG001 - a changed file is read again
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _place(weights: str, files: tuple[str, ...]) -> Path | None:
-    """The folder or file on this machine that the weights mean; None where there is none."""
+    """Local folder or file of the weights; None if there is none."""
     places = [Path(weights).expanduser()]
     if models := os.environ.get("READBENCH_MODELS"):
         places.append(Path(models) / weights)
@@ -105,7 +105,7 @@ def _place(weights: str, files: tuple[str, ...]) -> Path | None:
 
 
 def _snapshot(weights: str) -> Path:
-    """Where the hub's own cache keeps a repository, in the layout that its documentation promises."""
+    """Folder of a repository in the hub's cache, in its documented layout."""
     name, _, revision = weights.partition("@")
     base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     home = Path(os.environ.get("HF_HOME") or base / "huggingface")
@@ -116,7 +116,7 @@ def _snapshot(weights: str) -> Path:
 
 
 def _lacking(place: Path, files: tuple[str, ...]) -> list[str]:
-    """Files that a folder lacks; a single file lacks nothing."""
+    """Files missing in a folder; none for a single file."""
     return [] if place.is_file() else [name for name in files if not (place / name).is_file()]
 
 
@@ -135,7 +135,7 @@ def _reason(place: Path | None, weights: str, files: tuple[str, ...]) -> str:
 
 
 def _is_path(weights: str) -> bool:
-    """Whether a text that names nothing on this machine was meant as a path: hub ids are `owner/name`."""
+    """Whether a text that exists nowhere here was meant as a path: hub ids are `owner/name`."""
     return weights.startswith((".", "~", "/")) or "\\" in weights or weights.count("/") != 1
 
 
@@ -153,7 +153,7 @@ def _download(weights: str, files: tuple[str, ...], owner: str) -> Path:
     if weights not in _unreachable:
         try:
             return Path(hub.snapshot_download(name, revision=revision or None, allow_patterns=list(files)))
-        except (OSError, ValueError) as error:  # what the hub's errors have in common
+        except (OSError, ValueError) as error:  # the common bases of the hub's errors
             _unreachable[weights] = str(error).split("\n")[0]
     raise DataError(
         f"{owner}: the weights {weights} are not on this machine and the Hugging Face hub did not give them"

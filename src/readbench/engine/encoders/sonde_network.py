@@ -1,14 +1,14 @@
-"""The network of Sonde in torch, for training and for GPUs; importing this module needs torch and onnx.
+"""The network of Sonde in torch, for training and GPUs; importing this module needs torch and onnx.
 
-The network turns one channel of a window, 512 points, into 512 numbers. The series enters twice: its shape
-(standardised values and scaled differences) through three strided convolutions to one token per patch, and its level
-and scale as saturating codes of patch and window statistics, so that a shift of one deviation and one of thirty are
-both visible. A class token and the tokens pass through a pre-norm transformer; the vector is the class token beside the
-mean of the others.
+The network maps one channel of a window, 512 points, to 512 numbers. The series enters twice: its shape (standardised
+values and scaled differences) through three strided convolutions to one token per patch, and its level and scale as
+saturating codes of patch and window statistics, so that shifts of one and of thirty deviations are both visible. A
+class token and the tokens pass through a pre-norm transformer; the vector concatenates the class token and the mean of
+the others.
 
-In reading order: `Draws`, the random parameters of synthetic programs, seeded, on any device, in many draws of one
-program at a time; the network `SondeNetwork` and the `Learner` around it; `export`, from a trained body to the file
-that ships (ONNX, weights in half precision, arithmetic in single), and `load`, back.
+In reading order: `Draws`, seeded random parameters of synthetic programs on any device; the network `SondeNetwork` and
+the `Learner` around it; `export` of a trained body to the shipped file (ONNX, weights in half precision, arithmetic in
+single), and `load`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ LENGTH = 512
 class Draws:
     """Random numbers on a device.
 
-    A *program* is a set of parameters; a *view* is one realisation of it. Shapes start with (N programs), and
-    `views` adds the second axis: V jittered copies of each parameter.
+    A *program* is a set of parameters; a *view* is one realisation of it. Shapes start with (N programs); `views` adds
+    the second axis: V jittered copies of each parameter.
     """
 
     def __init__(self, device: str, seed: int) -> None:
@@ -47,7 +47,7 @@ class Draws:
         self.time = torch.linspace(0, 1, LENGTH, device=self.device)
 
     def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
-        """Evenly between two numbers."""
+        """Uniform between two numbers."""
         return torch.rand(*shape, device=self.device, generator=self.generator) * (high - low) + low
 
     def normal(self, *shape: int) -> Tensor:
@@ -55,15 +55,15 @@ class Draws:
         return torch.randn(*shape, device=self.device, generator=self.generator)
 
     def scale(self, low: float, high: float, *shape: int) -> Tensor:
-        """Evenly on a logarithmic axis between two positive numbers."""
+        """Log-uniform between two positive numbers."""
         return torch.exp(self.uniform(*shape, low=math.log(low), high=math.log(high)))
 
     def coin(self, chance: float, *shape: int) -> Tensor:
-        """True with this chance."""
+        """True with this probability."""
         return torch.rand(*shape, device=self.device, generator=self.generator) < chance
 
     def choice(self, count: int, *shape: int) -> Tensor:
-        """Whole numbers from 0 to count - 1."""
+        """Integers from 0 to count - 1."""
         return torch.randint(0, count, shape, device=self.device, generator=self.generator)
 
     def order(self, count: int) -> Tensor:
@@ -71,28 +71,28 @@ class Draws:
         return torch.randperm(count, device=self.device, generator=self.generator)
 
     def shifted(self, parameter: Tensor, views: int, jitter: float) -> Tensor:
-        """(N, ...) -> (N, V, ...) with a little added in each view."""
+        """(N, ...) -> (N, V, ...) with additive jitter in each view."""
         copies = parameter.unsqueeze(1).expand(-1, views, *parameter.shape[1:])
         return copies + jitter * self.normal(*copies.shape)
 
     def stretched(self, parameter: Tensor, views: int, jitter: float) -> Tensor:
-        """(N, ...) -> (N, V, ...) each view multiplied by a factor near one."""
+        """(N, ...) -> (N, V, ...) with multiplicative jitter in each view."""
         copies = parameter.unsqueeze(1).expand(-1, views, *parameter.shape[1:])
         return copies * torch.exp(jitter * self.normal(*copies.shape))
 
     def noise(self, count: int, views: int, length: int, own: Tensor) -> Tensor:
-        """(N, V, length) normal noise of which a part `own` (N, 1, 1) is drawn anew in each view."""
+        """(N, V, length) normal noise, of which a part `own` (N, 1, 1) is independent in each view."""
         common = self.normal(count, 1, length)
         return torch.sqrt(1 - own**2) * common + own * self.normal(count, views, length)
 
 
 def standardise(series: Tensor, floor: float = 1e-4) -> Tensor:
-    """Mean 0 and deviation 1 along time."""
+    """Scale to mean 0 and deviation 1 along time."""
     return (series - series.mean(-1, keepdim=True)) / (series.std(-1, keepdim=True) + floor)
 
 
 def read_at(series: Tensor, position: Tensor) -> Tensor:
-    """Values of (..., T) at fractional positions in 0..1 (..., T), linearly between neighbours."""
+    """Interpolate (..., T) linearly at fractional positions (..., T) in 0..1."""
     last = series.shape[-1] - 1
     place = position.clamp(0, 1) * last
     left = place.floor().long().clamp(max=last - 1)
@@ -102,24 +102,24 @@ def read_at(series: Tensor, position: Tensor) -> Tensor:
 
 CODE_SCALES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 PATCH_STATISTICS, WINDOW_STATISTICS = 6, 3
-FINEST = LENGTH // 8
-"""Patches, at most: what the first two convolutions leave."""
+MAX_PATCHES = LENGTH // 8
+"""Maximum patches: the output length of the first two convolutions."""
 
 
 @dataclass(frozen=True)
 class NetworkShape:
-    """Sizes of the network; 5.1 M parameters as given.
+    """Sizes of the network; the defaults have 5.1 M parameters.
 
     Args:
         width: of a token.
         depth: transformer blocks.
         heads: of attention.
         hidden: width inside a block.
-        patches: tokens of a series, the class token aside.
-        projection: numbers that the search for a program compares.
-        statistics: whether tokens also know level and scale of their patch.
+        patches: tokens per series, besides the class token.
+        projection: length of the projections compared in training.
+        statistics: whether tokens also encode level and scale of their patch.
         stem: widths of the first two convolutions.
-        vector: numbers of the vector, by a linear map behind the tokens; 0 leaves the tokens as they are, 2 width.
+        vector: length of the vector, by a linear map after the tokens; 0 for none, which gives 2 width.
     """
 
     width: int = 256
@@ -134,18 +134,18 @@ class NetworkShape:
 
     @property
     def size(self) -> int:
-        """Numbers of a vector."""
+        """Length of a vector."""
         return self.vector or 2 * self.width
 
     def __post_init__(self) -> None:
-        if self.patches < 1 or FINEST % self.patches:
-            raise ValueError(f"patches must be a power of two up to {FINEST}. Got {self.patches} instead.")
+        if self.patches < 1 or MAX_PATCHES % self.patches:
+            raise ValueError(f"patches must be a power of two up to {MAX_PATCHES}. Got {self.patches} instead.")
         if self.width % self.heads:
             raise ValueError(f"width must be a multiple of heads. Got {self.width} and {self.heads} instead.")
 
 
 class TransformerBlock(nn.Module):
-    """Attention and a two-layer network, each with a norm before and a shortcut around it."""
+    """Attention and a two-layer network, each with pre-norm and residual connection."""
 
     def __init__(self, shape: NetworkShape) -> None:
         super().__init__()
@@ -169,13 +169,13 @@ class TransformerBlock(nn.Module):
 
 
 class SondeNetwork(nn.Module):
-    """What ships: (B, 512) series to (B, size) vectors."""
+    """The shipped network: (B, 512) series to (B, size) vectors."""
 
     def __init__(self, shape: NetworkShape) -> None:
         super().__init__()
         self.shape = shape
         width = shape.width
-        stride = FINEST // shape.patches
+        stride = MAX_PATCHES // shape.patches
         first, second = shape.stem
         self.stem = nn.Sequential(
             nn.Conv1d(2, first, 9, 2, 4),
@@ -217,12 +217,12 @@ class SondeNetwork(nn.Module):
         return self.pooled(self.tokens(series))
 
     def pooled(self, tokens: Tensor) -> Tensor:
-        """(B, size) the class token beside the mean of the others, through the head."""
+        """(B, size) class token and mean of the others, concatenated, through the head."""
         vectors: Tensor = self.head(torch.cat([tokens[:, 0], tokens[:, 1:].mean(1)], -1))
         return vectors
 
     def _codes(self, statistics: Tensor) -> Tensor:
-        """Each number through tanh at several scales."""
+        """Map each number through tanh at several scales."""
         return torch.tanh(statistics.unsqueeze(-1) / self.code_scales).flatten(-2)
 
     def _patch_statistics(self, series: Tensor, shape: Tensor) -> Tensor:
@@ -233,7 +233,7 @@ class SondeNetwork(nn.Module):
 
 
 class Learner(nn.Module):
-    """The body and the heads that only training needs."""
+    """The body with heads used only in training."""
 
     def __init__(self, shape: NetworkShape) -> None:
         super().__init__()
@@ -245,7 +245,7 @@ class Learner(nn.Module):
         self.picture = nn.Linear(shape.width, LENGTH // shape.patches)
 
     def forward(self, series: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Vectors (B, size), their projections (B, projection) and every patch redrawn (B, T)."""
+        """Vectors (B, size), their projections (B, projection) and reconstructed patches (B, T)."""
         tokens = self.body.tokens(series)
         vectors = self.body.pooled(tokens)
         return vectors, self.identity(vectors), self.picture(tokens[:, 1:]).flatten(1)
@@ -253,20 +253,20 @@ class Learner(nn.Module):
 
 OPSET = 17
 HALF = ".half"
-DIGITS = 10
-"""Binary digits that half precision keeps behind the first one."""
-SMALLEST = 64
-"""Numbers from which on a tensor is stored in half precision."""
+HALF_DIGITS = 10
+"""Binary digits of the fraction in half precision."""
+MIN_HALF_SIZE = 64
+"""Minimum numbers of a tensor stored in half precision."""
 
 
-def export(body: SondeNetwork, path: Path, metadata: dict[str, Any], digits: int = DIGITS) -> None:
-    """Write the body: input `series` (B, 512), output `vectors` (B, size), any B.
+def export(body: SondeNetwork, path: Path, metadata: dict[str, Any], digits: int = HALF_DIGITS) -> None:
+    """Write the body as ONNX: input `series` (B, 512), output `vectors` (B, size), any B.
 
     Args:
         body: trained.
         path: the file.
-        metadata: what the file says about itself.
-        digits: binary digits of a weight behind its first one; fewer make a smaller download.
+        metadata: stored in the file.
+        digits: binary digits of a weight's fraction; fewer compress better.
     """
     model = store_in_half(_traced(body.cpu()), digits)
     helper.set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
@@ -276,10 +276,10 @@ def export(body: SondeNetwork, path: Path, metadata: dict[str, Any], digits: int
 
 
 def _traced(body: SondeNetwork) -> onnx.ModelProto:
-    """The body as a graph whose tensors have the names of its parameters, so that `load` finds them."""
+    """The body as a graph whose tensors keep the names of its parameters, so that `load` finds them."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter that keeps the names is the older one, and says so
+        warnings.simplefilter("ignore")  # the exporter that keeps names is deprecated and warns
         torch.onnx.export(
             body,
             (torch.zeros(2, LENGTH),),
@@ -289,18 +289,18 @@ def _traced(body: SondeNetwork) -> onnx.ModelProto:
             dynamic_axes={"series": {0: "count"}, "vectors": {0: "count"}},
             opset_version=OPSET,
             do_constant_folding=False,
-            training=torch.onnx.TrainingMode.TRAINING,  # else equal tensors become one, and the others lose their names
+            training=torch.onnx.TrainingMode.TRAINING,  # otherwise equal tensors are merged and lose their names
             dynamo=False,
         )
     return onnx.load_model_from_string(buffer.getvalue())
 
 
-def store_in_half(model: onnx.ModelProto, digits: int = DIGITS) -> onnx.ModelProto:
-    """The same model with large float tensors stored in float16, rounded to some digits, and cast when it is loaded."""
+def store_in_half(model: onnx.ModelProto, digits: int = HALF_DIGITS) -> onnx.ModelProto:
+    """Store large float tensors in float16, rounded to `digits`, with a cast on loading."""
     casts = []
     for tensor in model.graph.initializer:
         values = numpy_helper.to_array(tensor)
-        if values.dtype != np.float32 or values.size < SMALLEST:
+        if values.dtype != np.float32 or values.size < MIN_HALF_SIZE:
             continue
         name = tensor.name
         tensor.CopyFrom(numpy_helper.from_array(_rounded(values, digits).astype(np.float16), f"{name}{HALF}"))
@@ -312,8 +312,8 @@ def store_in_half(model: onnx.ModelProto, digits: int = DIGITS) -> onnx.ModelPro
 
 
 def _rounded(values: NDArray[np.float32], digits: int) -> NDArray[np.float32]:
-    """Numbers with so many binary digits behind their first one."""
-    if digits >= DIGITS:
+    """Round to this many binary digits of the fraction."""
+    if digits >= HALF_DIGITS:
         return values
     fraction, exponent = np.frexp(values)
     rounded: NDArray[np.float32] = np.ldexp(np.round(fraction * 2 ** (digits + 1)), exponent - digits - 1)
@@ -321,7 +321,7 @@ def _rounded(values: NDArray[np.float32], digits: int) -> NDArray[np.float32]:
 
 
 def load(path: Path) -> SondeNetwork:
-    """The body in a file that `export` wrote."""
+    """Load the body from a file written by `export`."""
     model = onnx.load_model(path)
     config = json.loads(next(item.value for item in model.metadata_props if item.key == "config"))
     lists = {name: tuple(value) for name, value in config["shape"].items() if isinstance(value, list)}

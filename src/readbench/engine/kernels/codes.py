@@ -1,4 +1,4 @@
-"""Vectors as small integers: upper bounds on many similarities for half the work of computing them.
+"""Vectors as small integers: upper bounds of similarities at half the cost of the similarities.
 
 A vector x is written as step * c + e, where c holds whole numbers of 16 bits and the length of the rest e is known. By
 the inequality of Cauchy and Schwarz the product of two vectors q = step' * c' + e' and x lies within
@@ -30,9 +30,9 @@ _WIDE: Final = wide_registers()
 _LANES: Final = 16 if _WIDE else 8
 _VECTORS: Final = 2
 ROWS: Final = _LANES * _VECTORS
-"""Corpus vectors in a panel: their codes lie side by side, a pair of dimensions after the other."""
+"""Corpus vectors in a panel; their codes are interleaved, one pair of dimensions after another."""
 QUERIES: Final = 10 if _WIDE else 5
-"""Queries in a tile: all products of a panel and a tile are in registers at once."""
+"""Queries in a tile: the sums of a panel and a tile fit in registers."""
 CHUNK: Final = 256
 """Pairs of dimensions that are summed in 32 bits; sums of chunks are taken in double precision."""
 _TINY = np.float32(1e-30)
@@ -45,14 +45,14 @@ _CODES = ir.VectorType(ir.IntType(16), 2 * _LANES)
 _PRODUCTS = ir.VectorType(_INT, 2 * _LANES)
 _BOUNDS = ir.VectorType(ir.DoubleType(), _LANES)
 KINDS: Node = types
-"""Numba's types, some of which mypy would not let pass."""
+"""Numba's types, untyped for mypy."""
 _floats, _doubles, _int, _double = types.float32[::1], types.float64[::1], types.intp, types.float64
 _vector = types.Array(types.float32, 1, "C", readonly=True)
 _matrix = types.Array(types.float32, 2, "C", readonly=True)
 
 
 def largest_code(dimensions: int) -> int:
-    """Codes up to this size have inner products that 32 bits hold, over a chunk of dimensions.
+    """Largest code whose inner products over a chunk of dimensions fit in 32 bits.
 
     >>> largest_code(384), largest_code(9996), largest_code(2)
     (2364, 2047, 32767)
@@ -61,12 +61,12 @@ def largest_code(dimensions: int) -> int:
 
 
 def pair_count(dimensions: int) -> int:
-    """Pairs of codes of a vector, filled up with zeros to whole blocks."""
+    """Pairs of codes of a vector, padded to whole blocks."""
     return -(-dimensions // (2 * BLOCK)) * BLOCK
 
 
 def pack_queries(codes: NDArray[np.int16]) -> Ints:
-    """Codes (Q, D) as tiles (tiles, pairs, QUERIES) of pairs, flat; places that are left hold zeros."""
+    """Codes (Q, D) as tiles (tiles, pairs, QUERIES) of pairs, flat, padded with zeros."""
     count, dimensions = codes.shape
     tiles, pairs = -(-count // QUERIES), pair_count(dimensions)
     padded = np.zeros((tiles * QUERIES, 2 * pairs), np.int16)
@@ -108,7 +108,7 @@ def _shift(row: Floats, centre: Floats, shifted: Floats) -> float:
 
 @compiled(types.float32(_floats, types.float32, types.float32, types.int16[::1]), any_order=True)
 def _quantise(row: Floats, inverse: np.float32, step: np.float32, codes: NDArray[np.int16]) -> np.float32:
-    """Write the nearest codes; returns the squared length of what is left."""
+    """Write the nearest codes; returns the squared length of the remainder."""
     left = np.float32(0)
     for k in range(len(row)):
         code = np.rint(row[k] * inverse)
@@ -120,9 +120,9 @@ def _quantise(row: Floats, inverse: np.float32, step: np.float32, codes: NDArray
 
 @compiled(KINDS.UniTuple(_double, 3)(_vector, _floats, _int, _floats, types.int16[::1]))
 def _encode(row: Floats, centre: Floats, top: int, shifted: Floats, codes: NDArray[np.int16]) -> Node:
-    """Write the codes of row - centre; returns its length, the step and a bound on the length of what is left.
+    """Write the codes of row - centre; returns its length, the step and a bound on the length of the remainder.
 
-    The bound holds in spite of rounding: of the shift, of each rest, and of the sum of their squares.
+    The bound allows for rounding in the shift, in each remainder and in the sum of their squares.
     """
     length = np.sqrt(_shift(row, centre, shifted))
     largest = _largest(shifted)

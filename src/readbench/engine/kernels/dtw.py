@@ -42,7 +42,7 @@ from readbench.engine.kernels.compiling import (
 )
 from readbench.engine.kernels.memory import BLOCK, allocate_aligned, floats_at, transpose_block
 from readbench.engine.kernels.threads import Team
-from readbench.engine.preparation import LARGEST_SCORE, RESOLUTION, Alignment, Scaler
+from readbench.engine.preparation import MAX_SCORE, RESOLUTION, Alignment, Scaler
 from readbench.engine.windows import WindowSet
 
 LANES: Final = 64 if wide_registers() else 32
@@ -286,7 +286,7 @@ class TileRows:
             if scaler.stats is not None:
                 level, deviation = scaler.moments(names)
                 mean[s, to[own]], scale[s, to[own]] = level[own], 1 / deviation[own]
-        limit = np.inf if scaler.norm == "none" else LARGEST_SCORE
+        limit = np.inf if scaler.norm == "none" else MAX_SCORE
         return cls(windows, row, mean, scale, own=scaler.norm == "window", limit=limit)
 
 

@@ -1,77 +1,55 @@
-"""Language models: clients, prompts, what windows look like to them, what it costs."""
+"""Language models: clients, prompts, presentation of windows, costs."""
 
-from readbench.engine.llm._answers import (
-    ANSWERED_BY,
-    MARKED_ABOVE,
-    average_samples,
-    explain_silence,
-    mark_unanswered,
-    unanswered_share,
-)
-from readbench.engine.llm._check import ModelCheck, check_model
-from readbench.engine.llm._examiner import NO_BRIEFING, Briefing, Examiner, content_key, describe_model, split_model
-from readbench.engine.llm._exhibits import Reduction, WindowExcerpt, compare, spread_positions
-from readbench.engine.llm._messages import (
-    ChatClient,
-    Image,
-    ModelRanking,
-    ModelRequest,
-    Reply,
-    SeriesPart,
-    Text,
-    Usage,
-    read_match,
-    read_ranking,
-    read_scores,
-    read_similarity,
-)
-from readbench.engine.llm._prompts import Item, item_id
-from readbench.engine.llm._settings import (
-    ModelOptions,
-    Spending,
-    describe_profiles,
-    describe_spending,
-    explain_no_models,
-    list_profiles,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ANSWERED_BY",
-    "MARKED_ABOVE",
-    "NO_BRIEFING",
-    "Briefing",
-    "ChatClient",
-    "Examiner",
-    "Image",
-    "Item",
-    "ModelCheck",
-    "ModelOptions",
-    "ModelRanking",
-    "ModelRequest",
-    "Reduction",
-    "Reply",
-    "SeriesPart",
-    "Spending",
-    "Text",
-    "Usage",
-    "WindowExcerpt",
-    "average_samples",
-    "check_model",
-    "compare",
-    "content_key",
-    "describe_model",
-    "describe_profiles",
-    "describe_spending",
-    "explain_no_models",
-    "explain_silence",
-    "item_id",
-    "list_profiles",
-    "mark_unanswered",
-    "read_match",
-    "read_ranking",
-    "read_scores",
-    "read_similarity",
-    "split_model",
-    "spread_positions",
-    "unanswered_share",
-]
+from readbench.common.rooms import open_room
+
+if TYPE_CHECKING:
+    from readbench.engine.llm._answers import (
+        ANSWERED_BY as ANSWERED_BY,
+        MARKED_ABOVE as MARKED_ABOVE,
+        average_samples as average_samples,
+        explain_silence as explain_silence,
+        mark_unanswered as mark_unanswered,
+        unanswered_share as unanswered_share,
+    )
+    from readbench.engine.llm._check import ModelCheck as ModelCheck, check_model as check_model
+    from readbench.engine.llm._examiner import (
+        NO_BRIEFING as NO_BRIEFING,
+        Briefing as Briefing,
+        Examiner as Examiner,
+        content_key as content_key,
+        describe_model as describe_model,
+    )
+    from readbench.engine.llm._exhibits import (
+        Reduction as Reduction,
+        WindowExcerpt as WindowExcerpt,
+        compare as compare,
+        spread_positions as spread_positions,
+    )
+    from readbench.engine.llm._messages import (
+        ChatClient as ChatClient,
+        Image as Image,
+        ModelRanking as ModelRanking,
+        ModelRequest as ModelRequest,
+        Reply as Reply,
+        SeriesPart as SeriesPart,
+        Text as Text,
+        Usage as Usage,
+        read_match as read_match,
+        read_ranking as read_ranking,
+        read_scores as read_scores,
+        read_similarity as read_similarity,
+    )
+    from readbench.engine.llm._prompts import Item as Item, item_id as item_id
+    from readbench.engine.llm._settings import (
+        ModelOptions as ModelOptions,
+        Spending as Spending,
+        describe_profiles as describe_profiles,
+        describe_spending as describe_spending,
+        explain_no_models as explain_no_models,
+        list_profiles as list_profiles,
+        split_model as split_model,
+    )
+
+open_room(__name__)

@@ -1,7 +1,7 @@
-"""How many questions to language models stayed without a readable answer, and what is said of it.
+"""Unanswered questions to language models, and how results report them.
 
-A query without an answer keeps its base order, or no class at all: a result of many such queries is not the model's.
-From `MARKED_ABOVE` on every table marks it; from `FAILED_ABOVE` on it is no result.
+A query without an answer keeps its base order, or has no class: many such queries say nothing about the model. Above
+`MARKED_ABOVE` every table marks the result; above `FAILED_ABOVE` it is a failure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ANSWERED_BY = "model "
-"""Before the name of a model, as its provider returns it, in what is counted of answers."""
+"""Prefix, in `usage`, of the names of models that answered, as the provider returns them."""
 MARKED_ABOVE, FAILED_ABOVE = 0.05, 0.5
 REMEDIES = {
     "refusal": "Ask another model, or other prompts",
@@ -20,17 +20,17 @@ REMEDIES = {
     "empty": "Check the model, `readbench models check NAME` shows what it says",
     "unreadable": "Set structured = true, or ask another model; `readbench models check NAME` shows what it says",
 }
-"""What helps against each kind of answer that is none."""
+"""Remedies by kind of failed answer."""
 
 
 def average_samples(
     drawn: NDArray[np.float64], silent: NDArray[np.float64] | float
 ) -> tuple[NDArray[np.float32], float]:
-    """(Q, K) means of several answers to the same questions, and the sum over queries of how far they are apart.
+    """(Q, K) means of several answers to the same questions, and the sum over queries of their spread.
 
     Args:
-        drawn: (S, Q, K) scores by each answer, NaN where there is none.
-        silent: scores where no answer is there.
+        drawn: (S, Q, K) scores of each answer, NaN if missing.
+        silent: scores if no answer is there.
 
     >>> mean, spread = average_samples(np.array([[[1.0, 3.0]], [[3.0, 3.0]], [[np.nan, np.nan]]]), 0.0)
     >>> mean.tolist(), round(spread, 3)
@@ -45,7 +45,7 @@ def average_samples(
 
 
 def unanswered_share(usage: Mapping[str, float]) -> float:
-    """Share of the questions without a readable answer.
+    """Share of questions without a readable answer.
 
     >>> unanswered_share({"questions": 50, "given_up": 2}), unanswered_share({})
     (0.04, 0.0)
@@ -54,7 +54,7 @@ def unanswered_share(usage: Mapping[str, float]) -> float:
 
 
 def mark_unanswered(share: float) -> str:
-    """What follows the name of a method in tables; empty where everything was answered.
+    """Suffix of a method's name in tables; "" if everything was answered.
 
     >>> mark_unanswered(0.0), mark_unanswered(0.02), mark_unanswered(0.31)
     ('', ' [2% unanswered]', ' [! 31% unanswered]')
@@ -65,7 +65,7 @@ def mark_unanswered(share: float) -> str:
 
 
 def explain_silence(usage: Mapping[str, float]) -> str:
-    """Why answers are too few to be a result, and what to do; empty where they are not.
+    """Why too few questions were answered, and the remedy; "" if enough were.
 
     >>> explain_silence({"questions": 10, "given_up": 6, "truncated": 6})
     'no readable answer to 6 of 10 questions (truncated 6). Raise max_tokens of the profile, or turn thinking off.'

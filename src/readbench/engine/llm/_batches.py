@@ -1,9 +1,8 @@
-"""All questions of a cell in one batch: half the price, answers within a day.
+"""Batches of questions at a provider: half the price, answers within a day.
 
-A batch is remembered, with the names of its questions, from before it is sent until its answers are filed: a run that
-is killed meanwhile, and started again, waits for the same one and pays for it once. Where it was killed between sending
-and hearing the number of the batch, OpenAI is asked for it by a note in the batch; Anthropic's batches carry none, and
-such a one is sent again.
+A batch is recorded with the names of its questions from before it is sent until its answers are stored: a run that is
+killed and started again waits for the same batch and pays once. If it was killed between sending and learning the id of
+the batch, OpenAI is searched for a note in its metadata; Anthropic's batches have none and are sent again.
 """
 
 from __future__ import annotations
@@ -32,31 +31,26 @@ from readbench.engine.llm._providers import (
 )
 from readbench.engine.llm._settings import Profile
 
-LONGEST_WAIT_S = 60.0
-TRIES = 4
-"""Of a call to the service of batches, not of a question."""
+MAX_WAIT_S = 60.0
+MAX_TRIES = 4
+"""Maximum tries of a call to the batch service, not of a question."""
 NOTE = "readbench"
-"""The key of the note by which a batch is found again."""
-PASSING = ("rate_limit_error", "overloaded_error", "api_error", "timeout_error")
-"""Errors of Anthropic, as a batch names them, that may pass when it is tried again."""
+"""Metadata key by which a batch is found again."""
+RETRIED_ERRORS = ("rate_limit_error", "overloaded_error", "api_error", "timeout_error")
+"""Error types in Anthropic's batches that may succeed when retried."""
 OK = 200
 T = TypeVar("T")
 Body = dict[str, Any]
 Outcome = Reply | CallError
-"""How one question of a batch ended."""
+"""Outcome of one question of a batch."""
 
 
 class Batches(ABC):
-    """Batches at one provider.
-
-    Args:
-        profile: how to ask.
-        root: cache root.
-    """
+    """Batches of a profile at its provider; `root` is the cache root."""
 
     most_bytes: ClassVar[int]
     most_requests: ClassVar[int]
-    """Of one batch, below what the service takes."""
+    """Limits of one batch, below those of the service."""
 
     def __init__(self, profile: Profile, root: Path) -> None:
         self.profile = profile
@@ -64,30 +58,30 @@ class Batches(ABC):
 
     @abstractmethod
     def body(self, request: ModelRequest) -> Body:
-        """What one question is in a batch."""
+        """Convert a question to its form in a batch."""
 
     @abstractmethod
     def send(self, part: Mapping[str, Body], note: str) -> str:
-        """Send questions by their names; the number of the batch."""
+        """Send questions by name; return the id of the batch."""
 
     @abstractmethod
     def find(self, note: str) -> str:
-        """The number of the batch with a note; empty where there is none, or none can be found."""
+        """Find the id of the batch with a note; "" if there is none, or it cannot be searched for."""
 
     @abstractmethod
     def ended(self, batch: str) -> bool:
-        """Whether nothing more will come of a batch; `CallError` where the service would not take it."""
+        """Whether a batch has ended; `CallError` if the service rejected it."""
 
     @abstractmethod
     def results(self, batch: str) -> dict[str, Outcome]:
-        """How each question ended, by name; one that the service did not come to is not there."""
+        """Outcomes by question name; unprocessed questions are missing."""
 
     def remembered(self) -> set[str]:
-        """Names of questions in batches that were sent, or were about to be, and are not settled."""
+        """Names of questions in recorded batches, sent or about to be sent."""
         return {name for record in self.root.glob("*.json") for name in _read(record)["names"]}
 
     def complete(self, requests: Mapping[str, ModelRequest]) -> Iterator[tuple[list[str], dict[str, Outcome]]]:
-        """Names of questions that a batch settled, and how they ended; file them before the next is asked for."""
+        """Yield names and outcomes of the questions of each finished batch; store them before the next iteration."""
         left = dict(requests)
         for record in sorted(self.root.glob("*.json")):
             known = _read(record)
@@ -108,7 +102,7 @@ class Batches(ABC):
         wait = self.profile.backoff_s
         try:
             while not self._try(partial(self.ended, batch)):
-                time.sleep(min(wait, LONGEST_WAIT_S))
+                time.sleep(min(wait, MAX_WAIT_S))
                 wait *= 2
             replies = self._try(partial(self.results, batch))
         except CallError as error:
@@ -134,19 +128,19 @@ class Batches(ABC):
             yield part
 
     def _try(self, call: Callable[[], T]) -> T:
-        """What a call brings, tried again while that may help: nobody should lose a batch to one bad minute."""
-        for attempt in range(TRIES):
+        """Call with retries, so that a temporary failure does not lose a batch."""
+        for attempt in range(MAX_TRIES):
             try:
                 return call()
             except CallError as error:
-                if error.failure == "refused" or attempt + 1 == TRIES:
+                if error.failure == "refused" or attempt + 1 == MAX_TRIES:
                     raise
-                time.sleep(min(max(self.profile.backoff_s * 2**attempt, error.wait), LONGEST_WAIT_S))
+                time.sleep(min(max(self.profile.backoff_s * 2**attempt, error.wait), MAX_WAIT_S))
         raise AssertionError  # the last try returns or raises
 
 
 def _read(record: Path) -> dict[str, Any]:
-    """What is known of a batch; one of an earlier release, which kept no names, concerns nobody."""
+    """Read the record of a batch; those of earlier releases have no names and are ignored."""
     return {"id": "", "names": []} | dict(json.loads(record.read_text()))
 
 
@@ -161,26 +155,26 @@ class MessageBatches(Batches):
         self.client = Anthropic(profile)
 
     def body(self, request: ModelRequest) -> Body:
-        """The arguments of a message."""
+        """Build the arguments of a message."""
         return message(request, self.profile)
 
     def send(self, part: Mapping[str, Body], note: str) -> str:  # noqa: ARG002 - there is no place for it
-        """Send questions by their names; the number of the batch."""
+        """Send questions by name; return the id of the batch."""
         asked = [{"custom_id": name, "params": body} for name, body in part.items()]
         return str(self._call("create", requests=asked)["id"])
 
     def find(self, note: str) -> str:  # noqa: ARG002 - the same
-        """Nothing: batches carry no note."""
+        """Return "": batches have no note."""
         return ""
 
     def ended(self, batch: str) -> bool:
-        """Whether nothing more will come of a batch."""
+        """Whether a batch has ended."""
         return bool(self._call("retrieve", message_batch_id=batch).get("processing_status") == "ended")
 
     def results(self, batch: str) -> dict[str, Outcome]:
-        """How each question ended; those that expired, or were cancelled, are not there."""
-        own = self.client.sdk.messages.batches.results
-        rows = reach_raw("anthropic", lambda: [row.to_dict() for row in own(batch)], {}, self._where)
+        """Outcomes by question name; expired and cancelled questions are missing."""
+        results = self.client.sdk.messages.batches.results
+        rows = reach_raw("anthropic", lambda: [row.to_dict() for row in results(batch)], {}, self._where)
         found = {row["custom_id"]: _message_outcome(row["result"], self._where) for row in rows}
         return {name: outcome for name, outcome in found.items() if outcome}
 
@@ -189,25 +183,24 @@ class MessageBatches(Batches):
         return f"{str(self.client.sdk.base_url).rstrip('/')}/v1/messages/batches"
 
     def _call(self, verb: str, **arguments: Any) -> Any:  # noqa: ANN401 - any JSON
-        own = self.client.sdk.messages.batches.with_raw_response
-        return reach("anthropic", getattr(own, verb), arguments, self._where)
+        batches = self.client.sdk.messages.batches.with_raw_response
+        return reach("anthropic", getattr(batches, verb), arguments, self._where)
 
 
 def _message_outcome(result: Any, where: str) -> Outcome | None:  # noqa: ANN401 - any JSON
-    """A result of Anthropic's; None where the question was not come to."""
+    """Convert a result of Anthropic; None for an unprocessed question."""
     if result["type"] == "succeeded":
         return _read_or_error(read_message, result["message"], where)
     if result["type"] != "errored":
         return None
     error = result["error"].get("error") or {}
     said = f"{where}: {error.get('type')}: {error.get('message')}"
-    if error.get("type") in PASSING:
+    if error.get("type") in RETRIED_ERRORS:
         return CallError("overloaded", said)
     return CallError("refused", f"{said}. Check the model's name and the settings of its profile.")
 
 
 def _completion_outcome(response: Body, where: str) -> Outcome:
-    """A result of OpenAI's."""
     status, body = int(response.get("status_code") or 0), response.get("body")
     if status != OK:
         return explain_status(where, status, json.dumps(body), {})
@@ -222,7 +215,7 @@ def _read_or_error(read: Callable[[Any, str], Reply], body: Any, where: str) -> 
 
 
 class CompletionBatches(Batches):
-    """Batches of chat completions at OpenAI: a file of questions goes up, a file of answers comes down."""
+    """Batches of chat completions at OpenAI: upload a file of questions, download a file of answers."""
 
     most_bytes = 150_000_000
     most_requests = 50_000
@@ -233,11 +226,11 @@ class CompletionBatches(Batches):
         self.client = OpenAi(profile)
 
     def body(self, request: ModelRequest) -> Body:
-        """The arguments of a completion."""
+        """Build the arguments of a completion."""
         return self.client.body(request)
 
     def send(self, part: Mapping[str, Body], note: str) -> str:
-        """Send questions by their names; the number of the batch."""
+        """Send questions by name; return the id of the batch."""
         rows = [
             {"custom_id": name, "method": "POST", "url": self.endpoint, "body": body} for name, body in part.items()
         ]
@@ -247,24 +240,24 @@ class CompletionBatches(Batches):
         return str(self._call("batches", "create", input_file_id=file, **told)["id"])
 
     def find(self, note: str) -> str:
-        """The number of the batch with a note, among the last hundred."""
+        """Find the id of the batch with a note, among the last hundred."""
         known = self._call("batches", "list", limit=100).get("data", ())
-        return next((str(own["id"]) for own in known if (own.get("metadata") or {}).get(NOTE) == note), "")
+        return next((str(batch["id"]) for batch in known if (batch.get("metadata") or {}).get(NOTE) == note), "")
 
     def ended(self, batch: str) -> bool:
-        """Whether nothing more will come of a batch."""
+        """Whether a batch has ended; `CallError` if it failed."""
         told = self._call("batches", "retrieve", batch_id=batch)
         if told.get("status") == "failed":
-            said = [str(own.get("message")) for own in (told.get("errors") or {}).get("data") or ()]
+            said = [str(error.get("message")) for error in (told.get("errors") or {}).get("data") or ()]
             raise CallError("refused", f"{self._where} would not take a batch: {'; '.join(said) or 'no reason given'}.")
         return told.get("status") in ("completed", "expired", "cancelled")
 
     def results(self, batch: str) -> dict[str, Outcome]:
-        """How each question ended: answers are in one file, what failed in another; a batch that expired has some."""
+        """Outcomes by question name: answers are in one file, failures in another; an expired batch has some."""
         told = self._call("batches", "retrieve", batch_id=batch)
         rows = [row for kind in ("output", "error") for row in self._rows(told.get(f"{kind}_file_id"))]
         ended = [(row["custom_id"], row.get("response") or {}) for row in rows]
-        return {name: _completion_outcome(own, self._where) for name, own in ended if own}
+        return {name: _completion_outcome(response, self._where) for name, response in ended if response}
 
     def _rows(self, file: str | None) -> list[Any]:
         if not file:
@@ -278,10 +271,10 @@ class CompletionBatches(Batches):
         return f"{self.profile.address}/batches"
 
     def _call(self, what: str, verb: str, **arguments: Any) -> Any:  # noqa: ANN401 - any JSON
-        own = getattr(self.client.sdk, what).with_raw_response
-        return reach("openai", getattr(own, verb), self.client.named(arguments), self._where)
+        resource = getattr(self.client.sdk, what).with_raw_response
+        return reach("openai", getattr(resource, verb), self.client.named(arguments), self._where)
 
 
 def batches_for(profile: Profile, root: Path) -> Batches:
-    """The batches of a profile's provider."""
+    """Create the batches of a profile's provider."""
     return (MessageBatches if profile.provider == "anthropic" else CompletionBatches)(profile, root)

@@ -1,4 +1,4 @@
-"""One small question to a configured model: whether it can be reached, what it answers, and who it says it is."""
+"""Check a configured model with one small question: reachable, readable answer, expected model."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from readbench.common.files import cache_root
-from readbench.engine.llm._examiner import choose_asking, same_model, split_model
+from readbench.engine.llm._examiner import choose_asking, same_model
 from readbench.engine.llm._exhibits import Plotter, WindowExcerpt
 from readbench.engine.llm._messages import UnreadableError, read_match, read_ranking, read_similarity
 from readbench.engine.llm._prompts import Composer, Item, item_id
 from readbench.engine.llm._providers import client_for
-from readbench.engine.llm._settings import Ledger, load_profile
+from readbench.engine.llm._settings import Ledger, load_profile, split_model
 
 STEPS = 64
-EXCERPT = 200
+MAX_EXCERPT_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
 class ModelCheck:
-    """What a question to a model brought.
+    """Result of a check.
 
     Args:
-        facts: name -> value, in the order to be shown.
-        complaint: what is wrong and what to do; empty where nothing is.
+        facts: values by name, in order of display.
+        complaint: what is wrong, and the remedy; "" if nothing.
     """
 
     facts: dict[str, str]
@@ -33,10 +33,10 @@ class ModelCheck:
 
 
 def check_model(model: str) -> ModelCheck:
-    """Ask a model to rank three drawn windows; the call is entered into the budget like any other.
+    """Ask a model to rank three synthetic windows; the call counts in the budget.
 
     Args:
-        model: as it stands in a method.
+        model: as in a method text.
     """
     name, treatment = split_model(model)
     profile = load_profile(name)
@@ -51,7 +51,7 @@ def check_model(model: str) -> ModelCheck:
     told = {
         "provider": str(profile.provider),
         "address": profile.address or f"of region {profile.region or 'in AWS_REGION'}",
-        "key": profile.key_variable or "none, or the cloud's own sign-in",
+        "key": profile.key_variable or "none, or the cloud's sign-in",
         "asked": profile.model,
         "answered by": reply.model or "not told",
         "settings": f"max_tokens {profile.max_tokens}, thinking {profile.thinking}, {profile.decoding or 'no more'}",
@@ -60,13 +60,13 @@ def check_model(model: str) -> ModelCheck:
         "seconds": f"{seconds:.1f}",
         "tokens": ", ".join(f"{name} {count}" for name, count in asdict(reply.usage).items() if count),
         "cost": f"${profile.cost(**asdict(reply.usage)):.4f}" if profile.priced else "no prices in the profile",
-        "said": " ".join(reply.text.split())[:EXCERPT],
+        "said": " ".join(reply.text.split())[:MAX_EXCERPT_CHARACTERS],
     }
     return ModelCheck(told, _complain(reply.text, reply.stop, profile.model, reply.model, asking.task))
 
 
 def _complain(text: str, stop: str, asked: str, answered_by: str, task: str) -> str:
-    """What is wrong with an answer."""
+    """What is wrong with an answer, and the remedy; "" if nothing."""
     if stop == "refusal":
         return "The model would not answer. Ask another one, or with other prompts."
     try:
@@ -83,7 +83,7 @@ def _complain(text: str, stop: str, asked: str, answered_by: str, task: str) -> 
 
 
 def _drawn() -> tuple[WindowExcerpt, list[Item]]:
-    """A step, and as candidates a sine, a later step and a ramp."""
+    """A step as query, and as candidates a sine, a later step and a ramp."""
     steps = np.arange(STEPS)
     shapes = (steps > 32, np.sin(steps / 4), steps > 36, steps / STEPS)
     made = [WindowExcerpt(("level",), np.asarray(shape, np.float32)[None], ("",)) for shape in shapes]

@@ -1,14 +1,14 @@
-"""Asking one model about windows: how it is asked, tried again and paid only once.
+"""Query a language model about windows: retries, cached answers and budgets.
 
-`ReplyStore` keeps the answers that were paid for, so that none is paid for again. An answer is filed under the hash of
-the whole request and of the profile that decides it. A file is written whole or not at all, as soon as its answer is
-there: a killed run keeps every one. Neither keys nor questions are in it. A run folder keeps the same with the
-questions (`transcripts`): what it holds can be computed again from it alone, without a model.
+`ReplyStore` caches paid answers. An answer is stored under the hash of the whole request and of the profile that
+decides it, atomically and as soon as it arrives, so that a killed run keeps every answer. It contains neither keys nor
+questions. A run folder stores answers with their questions (`transcripts`), from which results can be computed again
+without a model.
 
-`ModelCaller` asks one model many questions. It takes answers from the store, asks the others at most so many at a time,
-and asks again where that is worth it.
+`ModelCaller` asks one model many questions: cached answers are read, the others are requested concurrently and retried
+where that may help.
 
-`Examiner` is one model at one task: its caller, its prompts, and how windows are shown to it.
+`Examiner` combines a caller with the prompts of one task and the presentation of windows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from readbench.common.files import cache_root, write_bytes, write_json
 from readbench.common.progress import SILENT, Progress
@@ -44,8 +44,10 @@ from readbench.engine.llm._settings import (
     ModelOptions,
     Profile,
     Spending,
+    Treatment,
     estimate_cost,
     load_profile,
+    split_model,
 )
 from readbench.engine.windows import WindowSet
 from readbench.errors import UsageError
@@ -53,14 +55,14 @@ from readbench.errors import UsageError
 
 @dataclass(frozen=True)
 class StoredReply:
-    """How a request ended.
+    """Outcome of a request.
 
     Args:
-        text: the last text that came back; one that cannot be read is as good as none.
+        text: last text returned; it may be unreadable.
         usage: of all tries.
-        calls: how many tries.
-        failures: how often a try failed, by kind.
-        model: which model gave the text, as the provider says.
+        calls: number of tries.
+        failures: number of failed tries by kind.
+        model: model that gave the text, as stated by the provider.
     """
 
     text: str
@@ -75,8 +77,8 @@ class ReplyStore:
 
     Args:
         root: cache root.
-        profile: that decides them.
-        transcripts: a folder that keeps the questions beside them; none by default.
+        profile: profile that decides the answers.
+        transcripts: folder for answers with their questions; none by default.
     """
 
     def __init__(self, root: Path, profile: Profile, transcripts: Path | None = None) -> None:
@@ -85,11 +87,11 @@ class ReplyStore:
         self.transcripts = transcripts
 
     def name(self, request: ModelRequest) -> str:
-        """What the answer to a request is filed under."""
+        """Key of the answer to a request."""
         return hashlib.sha256(f"{self.profile.identity} {request.digest()}".encode()).hexdigest()
 
     def read(self, request: ModelRequest) -> StoredReply | None:
-        """The answer, if there is one; it is put where it was missing."""
+        """Read the answer, if there is one, and copy it to the cache or transcripts if it is missing there."""
         path, transcript = self._path(request), self._transcript(request)
         if path.exists():
             stored = json.loads(path.read_text())
@@ -103,7 +105,7 @@ class ReplyStore:
         return found
 
     def write(self, request: ModelRequest, answer: StoredReply) -> None:
-        """File an answer."""
+        """Store an answer."""
         write_json(self._path(request), asdict(answer), indent=None)
         if transcript := self._transcript(request):
             said = {"profile": self.profile.identity, "question": request.transcript(), "answer": asdict(answer)}
@@ -118,17 +120,17 @@ class ReplyStore:
         return self.transcripts / name[:2] / f"{name[2:]}.json.gz" if self.transcripts else None
 
 
-RETRIES = 4
-"""The paper's: how often a question is asked again at most."""
-TRIES = 1 + RETRIES
+MAX_RETRIES = 4
+"""Maximum retries of a question, as in the paper."""
+MAX_TRIES = 1 + MAX_RETRIES
 REFUSAL, TRUNCATED, EMPTY = "refusal", "truncated", "empty"
 REFUSED = "refused"
-"""A call that the service will not take, whoever asks again; a refusal is a model's."""
-FINAL = {REFUSAL, TRUNCATED}
-"""Answers that the same question would get again."""
-LONGEST_WAIT_S = 120.0
+"""A call that the service rejects; a refusal comes from the model."""
+PERMANENT_FAILURES = {REFUSAL, TRUNCATED}
+"""Failures that the same question would have again."""
+MAX_WAIT_S = 120.0
 EXPIRED = CallError("overloaded", "the service did not come to them in time. Run again later.")
-"""How a question ends of which a batch tells nothing."""
+"""Outcome of a question without a result in its batch."""
 LOG = logging.getLogger("readbench.engine.llm")
 T = TypeVar("T")
 Read = Callable[[str], T]
@@ -139,16 +141,15 @@ class ModelCaller:
 
     Args:
         name: of the profile.
-        profile: how to ask.
-        client: whom to ask.
+        profile: the profile.
+        client: client of the provider.
         root: cache root.
-        transcripts: a folder that keeps questions and answers; none by default.
-        progress: told how many of the questions are answered, and what that cost so far.
+        transcripts: folder for questions and answers; none by default.
+        progress: receives the number of answers and their cost so far.
 
-    `usage` sums up what all answers so far took, whether they came from the model or from the store: questions, calls,
-    tokens, dollars, failures by kind (`throttled`, `overloaded`, `unreachable`, `garbled`, `empty`, `unreadable`,
-    `refusal`, `truncated`), and questions that were `given_up`. A refusal, or an answer that was cut off, would come
-    again: neither is asked for twice.
+    `usage` sums over all answers, cached or new: questions, calls, tokens, dollars, failures by kind (`throttled`,
+    `overloaded`, `unreachable`, `garbled`, `empty`, `unreadable`, `refusal`, `truncated`), and questions that were
+    `given_up`. A refusal or truncated answer would occur again, so it is not retried.
     """
 
     def __init__(
@@ -169,10 +170,10 @@ class ModelCaller:
         self.usage: dict[str, float] = {}
 
     def ask(self, requests: Sequence[ModelRequest], read: Sequence[Read[T]]) -> list[T | None]:
-        """What each answer says, by its own reader; None where no try gave an answer that can be read.
+        """Parse each answer with its reader; None if no try gave a readable answer.
 
-        An estimate comes first: where the budget has no room for it, no call is made. A model that cannot be reached,
-        or says no, raises `CallError`.
+        Costs are estimated first; if the budget is too small, no call is made. A model that cannot be reached, or
+        rejects a call, raises `CallError`.
         """
         places = {self.store.name(request): place for place, request in reversed(list(enumerate(requests)))}
         missing = [place for place in sorted(places.values()) if self.store.read(requests[place]) is None]
@@ -190,7 +191,7 @@ class ModelCaller:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        return [self._read(request, own) for request, own in zip(requests, read, strict=True)]
+        return [self._read(request, parse) for request, parse in zip(requests, read, strict=True)]
 
     def count(self, **facts: float) -> None:
         """Add to `usage`."""
@@ -207,7 +208,7 @@ class ModelCaller:
         return planned
 
     def _tell(self, done: int, count: int, before: Spending, planned: Spending) -> None:
-        """How many are answered; and where prices are known, how many cents of the most that was planned are spent."""
+        """Report the number of answers; and, with known prices, the cents spent of the planned maximum."""
         self.progress(f"{self.ledger.name}: answers", done, count)
         if planned.cost:
             total = max(round(100 * planned.cost), 1)
@@ -233,10 +234,10 @@ class ModelCaller:
         return None
 
     def _answered(self, request: ModelRequest, read: Read[T]) -> None:
-        """Ask until an answer can be read, at most `TRIES` times, and file it."""
+        """Ask until an answer is readable, at most `MAX_TRIES` times, and store it."""
         failures: Counter[str] = Counter()
         usage, text, model = Usage(), "", ""
-        for attempt in range(TRIES):
+        for attempt in range(MAX_TRIES):
             try:
                 reply = self.ledger.pay(request, self.client)
             except CallError as error:
@@ -247,19 +248,19 @@ class ModelCaller:
             failure = _fault(reply, read)
             if failure:
                 failures[failure] += 1
-            if not failure or failure in FINAL:
+            if not failure or failure in PERMANENT_FAILURES:
                 break
-            if failure == EMPTY:  # a sign that the server is busy; words that cannot be read are none
+            if failure == EMPTY:  # a sign of a busy server; an unreadable text is none
                 self._back_off(attempt)
         self.store.write(request, StoredReply(text, usage, attempt + 1, dict(failures), model))
 
     def _answer_together(self, waiting: dict[str, tuple[ModelRequest, Read[T]]]) -> None:
-        """The same in batches, as often as there are tries."""
+        """Answer questions in batches, at most `MAX_TRIES` of them."""
         batches = batches_for(self.profile, self.root)
         answers = {name: StoredReply("", Usage(), 0) for name in waiting}
         error = EXPIRED
-        for attempt in range(TRIES):
-            known = batches.remembered()  # entered when they were sent, by a process that was killed
+        for attempt in range(MAX_TRIES):
+            known = batches.remembered()  # entered in the ledger by a process that was killed
             for request in (request for name, (request, _) in waiting.items() if name not in known):
                 self.ledger.enter(request)
             for names, ended in batches.complete({name: request for name, (request, _) in waiting.items()}):
@@ -271,26 +272,26 @@ class ModelCaller:
                     answers[name] = _add_try(answers[name], reply, failure)
                     if isinstance(outcome, CallError) and error.failure != REFUSED:
                         error = outcome
-                    if not failure or failure in FINAL or (reply and attempt + 1 == TRIES):
+                    if not failure or failure in PERMANENT_FAILURES or (reply and attempt + 1 == MAX_TRIES):
                         self.store.write(request, answers[name])
                         del waiting[name]
-                    self.ledger.correct(request, reply.usage if reply else Usage())  # last: killed before, it is dear
+                    self.ledger.correct(request, reply.usage if reply else Usage())  # last: if killed before, overpaid
             if error.failure == REFUSED:
                 raise error
         if waiting:
-            raise CallError(error.failure, f"{len(waiting)} questions failed in {TRIES} batches: {error}")
+            raise CallError(error.failure, f"{len(waiting)} questions failed in {MAX_TRIES} batches: {error}")
 
     def _back_off(self, attempt: int, error: CallError | None = None) -> None:
-        """Wait before the next try; raise the error where there is none, or where trying again is no use."""
-        if error is not None and (error.failure == REFUSED or attempt + 1 == TRIES):
+        """Wait before the next try; raise the error after the last try, or if retrying is useless."""
+        if error is not None and (error.failure == REFUSED or attempt + 1 == MAX_TRIES):
             raise error
-        if attempt + 1 < TRIES:
+        if attempt + 1 < MAX_TRIES:
             wait = max(self.profile.backoff_s * 2**attempt, error.wait if error else 0.0)
-            time.sleep(min(wait, LONGEST_WAIT_S))
+            time.sleep(min(wait, MAX_WAIT_S))
 
 
 def _add_try(answer: StoredReply, reply: Reply | None, failure: str) -> StoredReply:
-    """What is known of a question after one more try."""
+    """Update the outcome of a question by one more try."""
     failures = dict(Counter(answer.failures) + Counter([failure] if failure else []))
     if reply is None:
         return replace(answer, calls=answer.calls + 1, failures=failures)
@@ -298,7 +299,7 @@ def _add_try(answer: StoredReply, reply: Reply | None, failure: str) -> StoredRe
 
 
 def _fault(reply: Reply | CallError, read: Read[T]) -> str:
-    """What is wrong with an answer; empty where nothing is."""
+    """Kind of failure of an answer; "" for none."""
     if isinstance(reply, CallError):
         return reply.failure
     if reply.stop == REFUSAL:
@@ -313,11 +314,11 @@ def _fault(reply: Reply | CallError, read: Read[T]) -> str:
 
 
 _ADDED = re.compile(r"\d+|v\d+|latest|q\d\w*|k|[sml]|gguf|fp\d+|bf16|int\d+|awq|gptq")
-"""What may follow the name of a model in that of the same: dates, versions, formats of its numbers."""
+"""Suffixes that two names of the same model may differ by: dates, versions, number formats."""
 
 
 def same_model(asked: str, returned: str) -> bool:
-    """Whether a model that answered may be the one that was asked: providers add dates, regions and versions to names.
+    """Whether the answering model may be the requested one: providers add dates, regions and versions to names.
 
     >>> same_model("gpt-5", "gpt-5-2026-01-01"), same_model("us.anthropic.claude-sonnet-5-v1:0", "claude-sonnet-5")
     (True, True)
@@ -331,23 +332,20 @@ def same_model(asked: str, returned: str) -> bool:
 
 
 def caller_for(name: str, options: ModelOptions | None = None, progress: Progress = SILENT) -> ModelCaller:
-    """The caller of a configured model."""
+    """Create the caller of a configured model."""
     profile = load_profile(name, options)
     kept = Path(options.transcripts) if options and options.transcripts else None
     return ModelCaller(name, profile, client_for(profile), cache_root(), kept, progress)
 
 
-Treatment = Literal["", "tsad", "evidence"]
-
-
 @dataclass(frozen=True)
 class Briefing:
-    """What a part that asks a model is told beforehand.
+    """Settings of a part that queries a model.
 
     Args:
-        description: what the source says of itself.
-        options: what goes before the model's profile.
-        progress: told how far the answers are.
+        description: the source's description of its data.
+        options: overrides of the model's profile.
+        progress: receives the number of answers.
     """
 
     description: str = ""
@@ -357,32 +355,16 @@ class Briefing:
 
 NO_BRIEFING = Briefing()
 POINTWISE: dict[str, Task] = {"chatts-http": "similarity", "toto-http": "match"}
-"""Providers whose models judge one candidate at a time; all others order a list."""
-
-
-def split_model(model: str) -> tuple[str, Treatment]:
-    """A model as it stands in a method: the name of a profile, and what it is shown.
-
-    >>> split_model("claude-tsad"), split_model("my-model")
-    (('claude', 'tsad'), ('my-model', ''))
-    """
-    if not model:
-        raise UsageError("Name a language model, as in llm(claude): a table of the file that READBENCH_LLM names.")
-    name, _, end = model.rpartition("-")
-    if name and end == "tsad":
-        return name, "tsad"
-    if name and end == "evidence":
-        return name, "evidence"
-    return model, ""
+"""Providers whose models rate one candidate at a time; all others order a list."""
 
 
 def ranking_task(profile: Profile) -> Task:
-    """How a model is asked to rank."""
+    """The task by which a model ranks."""
     return POINTWISE.get(str(profile.provider), "list")
 
 
 def content_key(model: str, options: ModelOptions | None = None, *, classify: bool = False) -> str:
-    """Hash of what decides a model's answers beside the parameters of the method: its profile and its prompts."""
+    """Hash of a model's profile and prompts, which decide its answers beside the method's parameters."""
     name, treatment = split_model(model)
     profile = load_profile(name, options)
     asking = choose_asking(profile, treatment, classify=classify)
@@ -391,7 +373,7 @@ def content_key(model: str, options: ModelOptions | None = None, *, classify: bo
 
 
 def describe_model(model: str, options: ModelOptions | None = None, *, classify: bool = False) -> dict[str, Any]:
-    """What must be known of a model to ask it again: provider, id, settings, prompts; no key."""
+    """Facts to reproduce a model's answers: provider, id, settings, prompts; no key."""
     name, treatment = split_model(model)
     profile = load_profile(name, options)
     asking = choose_asking(profile, treatment, classify=classify)
@@ -404,9 +386,9 @@ def describe_model(model: str, options: ModelOptions | None = None, *, classify:
 
 
 def choose_asking(profile: Profile, treatment: Treatment, *, classify: bool = False) -> Asking:
-    """How a model is asked: by its provider, its prompts, and what these have for it.
+    """Choose task, prompts and images for a profile.
 
-    A section `-shared` shows the examples before the query; `-entries` is for models that see no picture.
+    A section `-shared` shows the examples before the query; `-entries` is for models without images.
     """
     task: Task = "classify" if classify else ranking_task(profile)
     prompts, section = load_prompts(profile.prompts), _section(task, treatment)
@@ -423,9 +405,9 @@ class Examiner:
     """Shows windows to a model and asks it.
 
     Args:
-        model: as it stands in a method.
-        reduction: how windows are reduced; the season goes for models that end in -tsad.
-        briefing: the description of the data, and what goes before the model's profile.
+        model: as in a method text.
+        reduction: reduction of windows; models that end in -tsad also lose the season.
+        briefing: description of the data, and overrides of the profile.
         classify: ask for confidences instead of a ranking.
     """
 
@@ -447,13 +429,13 @@ class Examiner:
     def ask(
         self, questions: Sequence[tuple[WindowExcerpt, Sequence[Item]]], read: Sequence[Read[T]], sample: int = 0
     ) -> list[T | None]:
-        """What the model says about each query and its items; None where it gave no answer that can be read."""
+        """Ask about each query and its items; None for answers that are not readable."""
         self._check_series(questions)
         composer = self.composer(Plotter(cache_root()))
         return self.caller.ask([composer.request(query, items, sample) for query, items in questions], read)
 
     def _check_series(self, questions: Sequence[tuple[WindowExcerpt, Sequence[Item]]]) -> None:
-        """Refuse questions with more series than the model's server takes, before any is sent."""
+        """Refuse questions with more series than the model's server accepts, before any is sent."""
         profile, most = self.caller.profile, self.caller.profile.most_series
         windows = max((1 + len(items) for _, items in questions), default=0)
         counts = (len(q.channels) + sum(len(item.exhibit.channels) for item in items) for q, items in questions)
@@ -466,7 +448,7 @@ class Examiner:
         )
 
     def forecast(self, sample: Sequence[tuple[WindowExcerpt, Sequence[Item]]], calls: int) -> Spending:
-        """The most that so many calls cost where all questions are like those of the sample."""
+        """Maximum cost of `calls` questions like those of the sample."""
         composer = self.composer(Blank())
         known = estimate_cost([composer.request(query, items) for query, items in sample], self.caller.profile)
         return Spending(calls, known.cost * calls / known.calls)

@@ -1,16 +1,14 @@
-"""What a window looks like to a language model: as numbers, as a comparison with another window, as a picture.
+"""Presentation of windows to a language model: as numbers, as comparisons, as images.
 
 In reading order:
 
-* `remove_season` leaves of a channel what its season does not explain (TSAD): the deviation rather than the shared
-  rhythm. The period is the lag of the highest peak of the autocorrelation, at least 8 steps. An additive decomposition
-  then estimates the season: the mean of each phase, after a moving average over one period is taken off. The season is
-  subtracted and the trend stays, since a level may be the fault.
-* `Reduction` makes the excerpt that a model sees: the liveliest channels, at most so many points, the same in pictures
-  and in numbers.
-* `compare` says how a candidate differs from a query, in numbers and as an overlay: the evidence that `-evidence`
-  models see.
-* `Plotter` draws windows as small multiples on one sheet. The same window has the same pixels and is drawn once.
+* `remove_season` subtracts a channel's season (TSAD), so that deviations from the periodic pattern remain. The period
+  is the lag of the highest autocorrelation peak, at least 8 steps. The season is the mean of each phase after
+  subtracting a moving average over one period. The trend stays, since a level may be the fault.
+* `Reduction` makes the excerpt that a model sees: the channels with the highest variance, a limited number of points,
+  the same in images and in numbers.
+* `compare` measures how a candidate differs from a query, as numbers and as an overlay, for `-evidence` models.
+* `Plotter` draws windows as small multiples on one image; equal windows have equal pixels and are drawn once.
 """
 
 from __future__ import annotations
@@ -35,15 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-SHORTEST_PERIOD = 8
+MIN_PERIOD = 8
 Floats = NDArray[np.float64]
 
 
 def remove_season(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], int]:
-    """A channel without its season, and the period; as it is, and 0, where no season can be told.
-
-    Args:
-        values: (T,).
+    """Subtract a channel's season; return the channel and the period, or the unchanged channel and 0 without a season.
 
     >>> clean, period = remove_season(np.tile(np.arange(10, dtype=np.float32), 6))
     >>> period, bool(np.ptp(clean) < 1e-4)
@@ -57,7 +52,7 @@ def remove_season(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], int
 
 
 def season_of(values: NDArray[np.float32]) -> int:
-    """The period in steps: the lag of the highest peak of the autocorrelation, at least 8; 0 where there is none.
+    """Period in steps: lag of the highest autocorrelation peak, at least 8; 0 if there is none.
 
     A peak is positive and higher than both its neighbours, and two periods must fit into the channel.
     """
@@ -66,12 +61,12 @@ def season_of(values: NDArray[np.float32]) -> int:
     peaks = 1 + np.flatnonzero((inner > correlation[:-2]) & (inner >= correlation[2:]) & (inner > 0))
     if not len(peaks):
         return 0
-    period = max(SHORTEST_PERIOD, int(peaks[correlation[peaks].argmax()]))
+    period = max(MIN_PERIOD, int(peaks[correlation[peaks].argmax()]))
     return period if 2 * period <= len(values) else 0
 
 
 def autocorrelation(values: Floats) -> Floats:
-    """(T // 2 + 1,) correlation of a channel with itself, at lags from 0; zeros for a constant one."""
+    """(T // 2 + 1,) autocorrelation at lags from 0; zeros for a constant channel."""
     centred = values - values.mean()
     scale = np.abs(centred).max(initial=0.0)
     lags = len(values) // 2 + 1
@@ -84,7 +79,7 @@ def autocorrelation(values: Floats) -> Floats:
 
 
 def _season(values: Floats, period: int) -> Floats:
-    """(T,) the season: means of the phases of what a centred moving average leaves, with mean zero."""
+    """(T,) season: phase means after a centred moving average, with mean zero."""
     weights = np.ones(period + 1 - period % 2)
     if period % 2 == 0:
         weights[[0, -1]] = 0.5
@@ -96,17 +91,17 @@ def _season(values: Floats, period: int) -> Floats:
     return season
 
 
-MOST_DECIMALS = 6
+MAX_DECIMALS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class WindowExcerpt:
-    """One window, reduced.
+    """One reduced window.
 
     Args:
         channels: names.
         values: (C, P) float32.
-        notes: what was done to each channel; empty where nothing was.
+        notes: what was done to each channel; "" for nothing.
     """
 
     channels: tuple[str, ...]
@@ -116,12 +111,12 @@ class WindowExcerpt:
 
 @dataclass(frozen=True)
 class Reduction:
-    """How windows are reduced.
+    """Reduction of windows.
 
     Args:
-        channels: how many channels are shown, those with the highest variance.
-        points: most points of a channel, means over equal stretches; None for all.
-        tsad: take the season off each channel.
+        channels: number of channels shown, those with the highest variance.
+        points: maximum points per channel, as means over equal stretches; None for all.
+        tsad: subtract the season of each channel.
     """
 
     channels: int = 20
@@ -129,7 +124,7 @@ class Reduction:
     tsad: bool = False
 
     def __call__(self, windows: WindowSet, position: int) -> WindowExcerpt:
-        """One window of a set."""
+        """Reduce one window of a set."""
         values, names = windows.values(position), windows.channels(position)
         chosen = most_variable_channels(values, self.channels)
         rows, notes = values[chosen], [""] * len(chosen)
@@ -141,7 +136,7 @@ class Reduction:
 
 
 def most_variable_channels(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """Positions of the channels with the highest variance, in their own order; ties go to the earlier channel.
+    """Indices of the channels with the highest variance, ascending; ties go to the earlier channel.
 
     >>> most_variable_channels(np.array([[0, 1], [5, 5], [0, 9]], np.float32), 2).tolist()
     [0, 2]
@@ -151,7 +146,7 @@ def most_variable_channels(values: NDArray[np.float32], count: int) -> NDArray[n
 
 
 def spread_positions(count: int, most: int) -> list[int]:
-    """At most so many positions, evenly over all.
+    """At most `most` evenly spread positions.
 
     >>> spread_positions(9, 3), spread_positions(2, 3)
     ([0, 4, 8], [0, 1])
@@ -175,31 +170,31 @@ def shorten(values: NDArray[np.float32], points: int | None) -> NDArray[np.float
 
 
 def numbers(values: NDArray[np.float32]) -> str:
-    """A channel as text, to about a hundredth of its deviation.
+    """Format a channel as text, to about a hundredth of its deviation.
 
     >>> numbers(np.array([1000.1, 1000.2, 1000.4], np.float32)), numbers(np.array([0.0, 25000.0], np.float32))
     ('1000.100 1000.200 1000.400', '0 25000')
     """
     deviation = float(values.std(dtype=np.float64)) or float(np.abs(values).max(initial=0.0)) or 1.0
     decimals = max(0, 2 - math.floor(math.log10(deviation)))
-    if decimals > MOST_DECIMALS:
+    if decimals > MAX_DECIMALS:
         return " ".join(f"{value:.4g}" for value in values.tolist())
     return " ".join(f"{value:.{decimals}f}" for value in values.tolist())
 
 
-MOST_CHANNELS = 8
-"""Residuals told in words, the largest ones."""
+MAX_RESIDUALS = 8
+"""Maximum number of residuals in a prompt, the largest ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class WindowComparison:
-    """A candidate beside a query.
+    """Differences between a candidate and a query.
 
     Args:
-        lag: steps that the query is shifted to the right to agree best.
-        residuals: for each channel that both show: its name, and how far the two are apart, 0 for equal channels and
-            about 1.4 for unrelated ones of the same level.
-        overlay: (C, P) the shifted query on the candidate's channels and steps; NaN where it has none.
+        lag: steps by which the query is shifted to the right for the best agreement.
+        residuals: name and residual of each common channel; 0 for equal channels, about 1.4 for unrelated ones of the
+            same level.
+        overlay: (C, P) shifted query on the candidate's channels and steps; NaN where missing.
     """
 
     lag: int
@@ -208,36 +203,31 @@ class WindowComparison:
 
 
 def compare(query: WindowExcerpt, candidate: WindowExcerpt) -> WindowComparison:
-    """Shift the query to where it agrees best with the candidate, at most a quarter of the window, and measure."""
+    """Shift the query by at most a quarter of the window to agree best with the candidate; measure residuals."""
     length = candidate.values.shape[1]
     asked = dict(zip(query.channels, resample(query.values, length), strict=True))
     shared = [place for place, name in enumerate(candidate.channels) if name in asked]
     overlay = np.full(candidate.values.shape, np.nan, np.float32)
     if not shared:
         return WindowComparison(0, (), overlay)
-    own = candidate.values[shared].astype(np.float64)
+    shown = candidate.values[shared].astype(np.float64)
     other = np.stack([asked[candidate.channels[place]] for place in shared]).astype(np.float64)
-    lag = best_lag(other, own)
+    lag = best_lag(other, shown)
     overlay[shared] = shift_series(other, lag)
-    apart = _residuals(shift_series(other, lag), own)
+    apart = _residuals(shift_series(other, lag), shown)
     names = [candidate.channels[place] for place in shared]
     return WindowComparison(lag, tuple(zip(names, apart.tolist(), strict=True)), overlay)
 
 
 def best_lag(query: Floats, candidate: Floats) -> int:
-    """The shift to the right with the least mean residual; the smallest of equal ones.
-
-    Args:
-        query: (C, P).
-        candidate: (C, P).
-    """
+    """Shift to the right of (C, P) with the smallest mean residual; of equal ones the smallest shift."""
     reach = query.shape[1] // 4
     lags = sorted(range(-reach, reach + 1), key=lambda lag: (abs(lag), lag))
     return min(lags, key=lambda lag: float(_residuals(shift_series(query, lag), candidate).mean()))
 
 
 def shift_series(values: Floats, lag: int) -> Floats:
-    """(C, P) values moved to the right by `lag` steps, NaN where nothing moved in.
+    """(C, P) values shifted to the right by `lag` steps, NaN where nothing moved in.
 
     >>> shift_series(np.array([[1.0, 2.0, 3.0]]), 1).tolist()
     [[nan, 1.0, 2.0]]
@@ -249,7 +239,7 @@ def shift_series(values: Floats, lag: int) -> Floats:
 
 
 def _residuals(query: Floats, candidate: Floats) -> Floats:
-    """(C,) root mean square difference over both deviations; 0 where both are constant and equal."""
+    """(C,) root mean square difference relative to the deviations of both; 0 if constant and equal."""
     spread = np.sqrt((np.nanvar(query, axis=1) + candidate.var(axis=1)) / 2)
     apart = np.sqrt(np.nanmean((query - candidate) ** 2, axis=1))
     scale = np.where(spread > 0, spread, np.where(apart > 0, apart, 1.0))
@@ -258,26 +248,26 @@ def _residuals(query: Floats, candidate: Floats) -> Floats:
 
 
 VERSION = 1
-"""Of the drawing: another one is another picture."""
+"""Version of the drawing, part of the cache key."""
 DPI = 100
 COLUMNS, WIDTH, HEIGHT = 4, 200, 110
 MARGIN, TITLE = 5, 20
-"""Of a panel, in pixels."""
-MOST_LETTERS = 30
+"""Layout of a panel, in pixels."""
+MAX_TITLE_CHARACTERS = 30
 
 
 class Drawing(Protocol):
-    """Anything that makes pictures of windows."""
+    """Draws windows."""
 
     def sheet(
         self, names: tuple[str, ...], values: NDArray[np.float32], behind: NDArray[np.float32] | None = None
     ) -> Image:
-        """All channels of a window, one panel each."""
+        """Draw all channels of a window, one panel each."""
         ...
 
 
 class Blank:
-    """Pictures of the right size without anything on them, which is enough to count what they cost."""
+    """Makes empty images of the right size, to estimate their cost."""
 
     def sheet(
         self,
@@ -285,16 +275,12 @@ class Blank:
         values: NDArray[np.float32],  # noqa: ARG002
         behind: NDArray[np.float32] | None = None,  # noqa: ARG002
     ) -> Image:
-        """An image without content."""
+        """Return an empty image."""
         return Image(b"", *_size(len(names)))
 
 
 class Plotter:
-    """Draws windows, through a folder of pictures that are already there.
-
-    Args:
-        root: cache root.
-    """
+    """Draws windows, cached in a folder below the cache root."""
 
     def __init__(self, root: Path) -> None:
         self.root = root / "llm" / "plots"
@@ -302,12 +288,12 @@ class Plotter:
     def sheet(
         self, names: tuple[str, ...], values: NDArray[np.float32], behind: NDArray[np.float32] | None = None
     ) -> Image:
-        """All channels of a window, one panel each.
+        """Draw all channels of a window, one panel each.
 
         Args:
             names: of the channels.
             values: (C, P).
-            behind: (C, P') drawn in grey behind them, NaN where there is nothing.
+            behind: (C, P') drawn in grey behind them, NaN where missing.
         """
         width, height = _size(len(names))
         path = self.root / f"{_key(names, values, behind)}.png"
@@ -329,7 +315,7 @@ def _key(names: tuple[str, ...], values: NDArray[np.float32], behind: NDArray[np
 
 
 def _drawn(names: tuple[str, ...], values: NDArray[np.float32], behind: NDArray[np.float32] | None) -> bytes:
-    """A PNG. All panels share one axis in pixels, which is many times faster than an axis each."""
+    """Draw a PNG. All panels share one axis in pixels, which is many times faster than one axis each."""
     import matplotlib as mpl  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
@@ -355,7 +341,7 @@ def _panel(
     left, top = corner
     both = values if behind is None else np.concatenate([values, behind])
     low, high = float(np.nanmin(both)), float(np.nanmax(both))
-    letters = name.encode("ascii", "replace").decode()[:MOST_LETTERS]
+    letters = name.encode("ascii", "replace").decode()[:MAX_TITLE_CHARACTERS]
     title = "".join(sign if sign.isprintable() else " " for sign in letters)
     axis.text(left + MARGIN, top + 13, f"{title} [{low:.4g}, {high:.4g}]", parse_math=False)
     for series, colour in ((behind, NORMAL_GREY), (values, FAULT)):

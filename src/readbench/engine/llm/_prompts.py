@@ -1,11 +1,10 @@
-"""Prompt sets, and the requests that are composed from them.
+"""Prompt sets, and the requests composed from them.
 
-A prompt set is what models are told, as a versioned file. The package's own set is `wording/readbench-1.toml`. Another
-file of the same form takes its place when a profile names it. Text between braces is filled in: {topk}, {id}, {label},
-{description}, {number} and {option_lines}, each where it makes sense; everything else, braces of JSON included, stays
-as it is written.
+A prompt set is a versioned file. The default set is `wording/readbench-1.toml`; a profile may name another file of the
+same form. The placeholders {topk}, {id}, {label}, {description}, {number} and {option_lines} are replaced; all other
+text, including JSON braces, is kept.
 
-A `Composer` makes the questions of one task: the query, what it is compared with, and what is asked.
+A `Composer` builds the questions of one task: the query, the windows to compare it with, and the question.
 """
 
 from __future__ import annotations
@@ -22,28 +21,28 @@ from typing import Any, Literal
 
 import numpy as np
 
-from readbench.engine.llm._exhibits import MOST_CHANNELS, Drawing, WindowComparison, WindowExcerpt, numbers
-from readbench.engine.llm._messages import PROSE, ModelRequest, Part, SeriesPart, Text, quote
+from readbench.engine.llm._exhibits import MAX_RESIDUALS, Drawing, WindowComparison, WindowExcerpt, numbers
+from readbench.engine.llm._messages import MAX_PROSE_CHARACTERS, ModelRequest, Part, SeriesPart, Text, quote
 from readbench.engine.llm._settings import Images
 from readbench.errors import UnknownNameError, UsageError
 
-OWN, PAPER = "readbench-1", "paper"
-SETS = (OWN, PAPER)
-"""Prompts that the package ships: ours, and those that the paper prints, word by word."""
+DEFAULT_SET, PAPER = "readbench-1", "paper"
+SETS = (DEFAULT_SET, PAPER)
+"""Shipped prompt sets: ours, and those printed in the paper."""
 _FIELD = re.compile(r"\{(topk|id|label|description|number|option_lines)\}")
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """One section: what a model is told for one task.
+    """One section: the prompts of one task.
 
     Args:
-        system: its role.
-        context: appended to it where the source describes itself.
+        system: role of the model.
+        context: appended to it if the source has a description.
         query: heading of the query.
-        item: heading of a candidate or of an example.
-        label: line about the label of a candidate, where it has one.
-        question: what it is asked, after everything it is shown.
+        item: heading of a candidate or an example.
+        label: line about the label of a candidate, if it has one.
+        question: the question, after all windows.
     """
 
     system: str
@@ -56,14 +55,14 @@ class Prompt:
 
 @dataclass(frozen=True)
 class PromptSet:
-    """All sections of a file, and the hash of its text."""
+    """All sections of a file, with the hash of its text."""
 
     name: str
     digest: str
     sections: tuple[tuple[str, Prompt], ...]
 
     def section(self, name: str) -> Prompt:
-        """The section of a task; `UnknownNameError` where the set has none."""
+        """The section of a task; `UnknownNameError` if the set has none."""
         known = dict(self.sections)
         if name not in known:
             raise UnknownNameError(f"section of the prompts {self.name}", name, known)
@@ -71,7 +70,7 @@ class PromptSet:
 
 
 def fill_prompt(template: str, **values: str) -> str:
-    """A template with its fields filled in, once: what is filled in is not looked at again.
+    """Fill the placeholders of a template once, without looking at the filled-in text.
 
     >>> fill_prompt('{id} of {"a": 1}', id="{label}", label="x")
     '{label} of {"a": 1}'
@@ -80,9 +79,9 @@ def fill_prompt(template: str, **values: str) -> str:
 
 
 def load_prompts(path: str = "") -> PromptSet:
-    """The prompts of a file, or of a set that the package ships; our own by default."""
+    """Load prompts from a file or a shipped set; the default is ours."""
     if path in ("", *SETS):
-        name = path or OWN
+        name = path or DEFAULT_SET
         return _parsed(name, (files("readbench.engine.llm") / "wording" / f"{name}.toml").read_text())
     if not Path(path).is_file():
         raise UsageError(f"There is no file of prompts at {path}, and the package ships {' and '.join(SETS)}.")
@@ -119,7 +118,7 @@ def _prompt(table: dict[str, object], where: str) -> Prompt:
 
 Task = Literal["list", "similarity", "match", "classify"]
 _PERCENT = {"type": "integer"}
-"""Of 0 to 100; services that enforce a schema refuse limits of numbers, so the reader checks them."""
+"""An integer from 0 to 100; services that enforce schemas reject limits, so the reader checks them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +127,9 @@ class Item:
 
     Args:
         exhibit: its window.
-        label: name of its class; None where it is not known, or not shown.
-        chance: probability that it has the query's fault, NaN where unknown.
-        comparison: how it differs from the query, where that is shown.
+        label: name of its class; None if unknown or not shown.
+        chance: probability that it has the query's fault, NaN if unknown.
+        comparison: how it differs from the query, if shown.
     """
 
     exhibit: WindowExcerpt
@@ -140,7 +139,7 @@ class Item:
 
 
 def item_id(place: int) -> str:
-    """The id of the candidate at a place of the pool.
+    """Id of the candidate at a position of the pool.
 
     >>> item_id(6)
     'sample_00007'
@@ -153,9 +152,9 @@ class Asking:
     """How one model is asked about one task.
 
     Args:
-        task: which one.
-        section: of the prompts.
-        prompts: the set it is from.
+        task: the task.
+        section: section of the prompts.
+        prompts: the prompt set.
         images: how windows are drawn.
         items_first: show the examples, which all questions share, before the query.
     """
@@ -168,28 +167,30 @@ class Asking:
 
     @property
     def prompt(self) -> Prompt:
-        """What is said."""
+        """The prompts of the section."""
         return self.prompts.section(self.section)
 
 
 class Composer:
-    """Writes the questions of one task.
+    """Composes the questions of one task.
 
     Args:
-        asking: how they are asked.
+        asking: prompts and images.
         plotter: draws windows.
-        description: of the data, empty where there is none.
+        description: of the data, "" for none.
     """
 
     def __init__(self, asking: Asking, plotter: Drawing, description: str = "") -> None:
         self.asking = asking
         self.prompt = prompt = asking.prompt
         self.plotter = plotter
-        context = fill_prompt(prompt.context, description=quote(description, PROSE)) if description else ""
+        context = (
+            fill_prompt(prompt.context, description=quote(description, MAX_PROSE_CHARACTERS)) if description else ""
+        )
         self.system = f"{prompt.system}\n\n{context}".strip()
 
     def request(self, query: WindowExcerpt, items: Sequence[Item], sample: int = 0) -> ModelRequest:
-        """The query, then each item under its id or number, then the question; what questions share may come first."""
+        """Compose the query, each item with its id or number, and the question; shared parts may come first."""
         asked = [Text(self.prompt.query), *self._shown(0, query, None)]
         shown: list[Part] = []
         for place, item in enumerate(items):
@@ -210,7 +211,7 @@ class Composer:
         return "\n".join(lines)
 
     def _shown(self, entity: int, exhibit: WindowExcerpt, comparison: WindowComparison | None) -> list[Part]:
-        """A window as pictures and as numbers."""
+        """A window as images and as numbers."""
         parts: list[Part] = []
         names, values = exhibit.channels, exhibit.values
         behind = comparison.overlay if comparison else None
@@ -218,8 +219,8 @@ class Composer:
             parts.append(self.plotter.sheet(names, values, behind))
         elif self.asking.images == "channels":
             for c, name in enumerate(names):
-                own = None if behind is None else behind[c : c + 1]
-                parts.append(self.plotter.sheet((name,), values[c : c + 1], own))
+                grey = None if behind is None else behind[c : c + 1]
+                parts.append(self.plotter.sheet((name,), values[c : c + 1], grey))
         for name, row, note in zip(names, values, exhibit.notes, strict=True):
             text = f"channel {quote(name)}{f' ({note})' if note else ''}: {numbers(row)}"
             parts.append(SeriesPart(entity, quote(name), row, text))
@@ -232,7 +233,7 @@ def _named(item: Item) -> str:
 
 def _evidence(chance: float, comparison: WindowComparison) -> str:
     known = "unknown" if np.isnan(chance) else f"{chance:.2f}"
-    largest = sorted(comparison.residuals, key=lambda own: -own[1])[:MOST_CHANNELS]
+    largest = sorted(comparison.residuals, key=lambda residual: -residual[1])[:MAX_RESIDUALS]
     told = ", ".join(f"{quote(name)} {apart:.2f}" for name, apart in largest) or "no channel in common"
     return (
         f"Evidence: probability of the same fault {known}; query shifted by {comparison.lag} steps;"

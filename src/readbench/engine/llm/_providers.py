@@ -1,15 +1,15 @@
-"""Clients of those who serve models, over the clients that the providers themselves publish.
+"""Clients of model providers, on top of the providers' packages.
 
-* `Scripted`: a model that says what it was told to say, for tests and rehearsals.
+* `Scripted`: a model with scripted answers, for tests and rehearsals.
 * `Anthropic`: Claude at Anthropic, on AWS Bedrock and on Google Vertex, by the package `anthropic`.
-* `OpenAi`: the chat completions that OpenAI, vLLM, Ollama, llama.cpp and most hosts speak, by the package `openai`;
-  `ChatTs`: ChatTS behind its own build of vLLM.
-* `Toto`: Toto-1.0-QA behind a small server around its authors' code, `research/toto_server.py`.
+* `OpenAi`: chat completions of OpenAI, vLLM, Ollama, llama.cpp and most hosts, by the package `openai`; `ChatTs`:
+  ChatTS on its build of vLLM.
+* `Toto`: Toto-1.0-QA on a small server around its authors' code, `research/toto_server.py`.
 
-Keys are read from the environment at the moment of the first call and kept nowhere else. They travel in headers only.
-Nothing here logs, and messages of errors hold the address and what the server said, never a header. Redirects are not
-followed, so that a key never reaches a host that nobody configured. Trying again is the caller's affair, which counts:
-the packages are told not to. `CallError` says what each way of failing means.
+Keys are read from the environment at the first call and stored nowhere else. They travel in headers only. Nothing here
+logs, and error messages contain the address and the server's text, never a header. Redirects are not followed, so that
+a key never reaches another host. The caller retries, with the packages' retries turned off. `CallError` classifies
+failures.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from readbench.errors import MethodError, UsageError
 
 
 def key(variable: str) -> str:
-    """The value of a variable that must be set."""
+    """Read a required environment variable."""
     if value := os.environ.get(variable):
         return value
     raise UsageError(f"Set {variable} in the environment: the provider does not answer without it.")
@@ -41,7 +41,7 @@ class Scripted:
     """Answers by a function of the request; no call leaves the process.
 
     Args:
-        script: the text of the answer; may raise `CallError`.
+        script: returns the text of the answer; may raise `CallError`.
 
     >>> Scripted(lambda request: request.system).complete(ModelRequest("hello", (), {})).text
     'hello'
@@ -57,19 +57,19 @@ class Scripted:
 
 
 Failure = Literal["throttled", "overloaded", "unreachable", "garbled", "refused"]
-"""Ways in which a call fails. All but `refused` may pass when it is tried again."""
-EXCERPT = 300
+"""Kinds of failed calls; all but `refused` may succeed when retried."""
+MAX_EXCERPT_CHARACTERS = 300
 THROTTLED, OVERLOADED = 429, 500
-PASSING = (408, 409)
-"""Further statuses that may pass: a request that took too long, and one that met another."""
+RETRIED_STATUSES = (408, 409)
+"""Further statuses that may succeed when retried: timeout and conflict."""
 
 
 class CallError(MethodError):
     """A call without an answer.
 
     Args:
-        failure: which way it failed.
-        message: what happened, and what to do.
+        failure: kind of failure.
+        message: what happened, and the remedy.
         wait: seconds that the server asks to wait.
     """
 
@@ -80,12 +80,12 @@ class CallError(MethodError):
 
 
 def explain_status(url: str, status: int, said: str, headers: Mapping[str, str]) -> CallError:
-    """What a status other than success means."""
-    message = f"{url} answered with status {status}: {' '.join(said.split())[:EXCERPT]}"
+    """Convert an unsuccessful status to a `CallError`."""
+    message = f"{url} answered with status {status}: {' '.join(said.split())[:MAX_EXCERPT_CHARACTERS]}"
     wait = _seconds(headers.get("retry-after", ""))
     if status == THROTTLED:
         return CallError("throttled", message, wait)
-    if status >= OVERLOADED or status in PASSING:
+    if status >= OVERLOADED or status in RETRIED_STATUSES:
         return CallError("overloaded", message, wait)
     return CallError("refused", f"{message}. Check the model's name, its address and its key.")
 
@@ -96,12 +96,11 @@ def _lost(url: str, error: Exception) -> CallError:
 
 
 def _seconds(text: str) -> float:
-    """A `retry-after` in seconds; dates are not worth parsing, backing off does as well."""
+    """Parse `retry-after` in seconds; a date gives 0, since backing off suffices."""
     return float(text) if text.strip().isdecimal() else 0.0
 
 
 def _package(name: str) -> Any:  # noqa: ANN401 - a module
-    """A provider's own package."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -109,24 +108,24 @@ def _package(name: str) -> Any:  # noqa: ANN401 - a module
 
 
 def reach(name: str, create: Callable[..., Any], body: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401 - any JSON
-    """The JSON that a provider's package brings back; `CallError` where it brings none.
+    """Call a provider and return its JSON; `CallError` if there is none.
 
     Args:
         name: of the package; those of Anthropic and OpenAI have the same errors.
-        create: its function for raw responses.
+        create: the package's function for raw responses.
         body: of the request.
-        where: the address, for messages.
+        where: address, for messages.
     """
     raw = reach_raw(name, create, body, where).http_response
     try:
         return raw.json()
     except ValueError:
-        said = " ".join(raw.text.split())[:EXCERPT]
+        said = " ".join(raw.text.split())[:MAX_EXCERPT_CHARACTERS]
         raise CallError("garbled", f"{where} answered with something that is no JSON: {said}") from None
 
 
 def reach_raw(name: str, create: Callable[..., Any], body: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401
-    """What a function of a provider's package returns; its errors as `CallError`."""
+    """Call a function of a provider's package; convert its errors to `CallError`."""
     package = _package(name)
     try:
         return create(**body)
@@ -136,7 +135,7 @@ def reach_raw(name: str, create: Callable[..., Any], body: Mapping[str, Any], wh
         raise _lost(where, error) from None
     except package.APIResponseValidationError:
         raise CallError("garbled", f"{where} answered with something that is no JSON.") from None
-    except Exception as error:  # noqa: BLE001 - clouds have many ways to say that nobody is signed in
+    except Exception as error:  # noqa: BLE001 - clouds raise many errors for missing credentials
         raise CallError("refused", f"{where} could not be called ({type(error).__name__}): {error}") from None
 
 
@@ -148,11 +147,11 @@ STOPS: dict[str, Stop] = {
     "model_context_window_exceeded": "truncated",
     "length": "truncated",
 }
-"""Reasons to stop, in the words of the providers, that leave no whole answer."""
+"""Stop reasons of the providers that leave no complete answer."""
 
 
 class Anthropic:
-    """Messages to Claude, wherever it is served."""
+    """Messages to Claude at any host."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -165,7 +164,7 @@ class Anthropic:
 
     @cached_property
     def sdk(self) -> Any:  # noqa: ANN401 - of an optional package
-        """The package's own client."""
+        """The package's client."""
         package, profile = _package("anthropic"), self.profile
         shared = {
             "base_url": profile.address or None,
@@ -189,7 +188,7 @@ class Anthropic:
 
 
 def message(request: ModelRequest, profile: Profile) -> dict[str, Any]:
-    """The arguments of a message."""
+    """Build the arguments of a message."""
     blocks = [_anthropic_block(part) for part in request.parts]
     system: Any = request.system
     if profile.caching:
@@ -213,11 +212,11 @@ def message(request: ModelRequest, profile: Profile) -> dict[str, Any]:
 
 
 CACHED = {"cache_control": {"type": "ephemeral"}}
-"""Marks the end of what the provider is asked to keep."""
+"""Marks the end of the part that the provider should cache."""
 
 
 def read_message(reply: Any, url: str) -> Reply:  # noqa: ANN401 - any JSON
-    """The text of a message; thinking is not part of it."""
+    """Parse a message; thinking is not part of its text."""
     try:
         text = "".join(block["text"] for block in reply["content"] if block["type"] == "text")
         used = reply["usage"]
@@ -239,7 +238,7 @@ SHORTEST, LONGEST = 64, 1024
 """Lengths of series that ChatTS was trained on."""
 PLACEHOLDER = "<ts><ts/>"
 NEWER_LIMIT = ("openai.com", "azure.com")
-"""Hosts that call the most tokens of an answer `max_completion_tokens`."""
+"""Hosts that name the token limit of an answer `max_completion_tokens`."""
 
 
 class OpenAi:
@@ -254,14 +253,14 @@ class OpenAi:
         return read_completion(reach("openai", create, self.named(self.body(request)), where), where)
 
     def named(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of a call, without the header of the key where there is none."""
+        """Remove the authorization header from a call if there is no key."""
         if self.profile.key_variable:
             return arguments
         return arguments | {"extra_headers": {"Authorization": _package("openai").Omit()}}
 
     @cached_property
     def sdk(self) -> Any:  # noqa: ANN401 - of an optional package
-        """The package's own client."""
+        """The package's client."""
         package, profile = _package("openai"), self.profile
         secret = key(profile.key_variable) if profile.key_variable else ""
         return package.OpenAI(
@@ -273,7 +272,7 @@ class OpenAi:
         )
 
     def body(self, request: ModelRequest) -> dict[str, Any]:
-        """The arguments of a completion."""
+        """Build the arguments of a completion."""
         profile = self.profile
         host = urlsplit(profile.address).hostname or ""
         limit = "max_completion_tokens" if host.endswith(NEWER_LIMIT) else "max_tokens"
@@ -298,10 +297,10 @@ class OpenAi:
 
 
 class ChatTs(OpenAi):
-    """One text with a placeholder for each series, then the series; greedy, no images."""
+    """Sends one text with a placeholder per series, then the series; greedy, without images."""
 
     def body(self, request: ModelRequest) -> dict[str, Any]:
-        """The arguments of a completion."""
+        """Build the arguments of a completion."""
         return {"temperature": 0} | super().body(request)
 
     def content(self, request: ModelRequest) -> list[dict[str, Any]]:
@@ -323,13 +322,13 @@ def _words(part: Part) -> str:
 
 
 def _fitting(series: SeriesPart) -> list[float]:
-    """The values at a length that ChatTS knows."""
+    """Resample to a length that ChatTS was trained on."""
     length = int(np.clip(len(series.values), SHORTEST, LONGEST))
     return [float(value) for value in resample(series.values[None], length)[0]]
 
 
 def read_completion(reply: Any, url: str) -> Reply:  # noqa: ANN401 - any JSON
-    """The text of a completion."""
+    """Parse a completion."""
     try:
         choice = reply["choices"][0]
         text, refused = choice["message"]["content"] or "", choice["message"].get("refusal")
@@ -343,7 +342,7 @@ def read_completion(reply: Any, url: str) -> Reply:  # noqa: ANN401 - any JSON
 
 
 class Toto:
-    """POST {base_url}/answer: the text, the images, and all channels with the number of their window."""
+    """Client of POST {base_url}/answer: text, images, and all channels with the index of their window."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -365,7 +364,7 @@ class Toto:
             raise CallError("garbled", f"{url} answered with something that is no JSON.") from None
 
     def body(self, request: ModelRequest) -> dict[str, Any]:
-        """What is sent."""
+        """Build the request."""
         series = [part for part in request.parts if isinstance(part, SeriesPart)]
         return {
             "model": self.profile.model,
@@ -400,5 +399,5 @@ CLIENTS: dict[str, Callable[[Profile], ChatClient]] = {
 
 
 def client_for(profile: Profile) -> ChatClient:
-    """The client that speaks a profile's protocol."""
+    """Create the client of a profile."""
     return CLIENTS[str(profile.provider)](profile)

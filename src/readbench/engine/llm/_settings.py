@@ -1,24 +1,23 @@
-"""Which models are configured, and what they may spend.
+"""Profiles of language models, and their budgets.
 
-Profiles stand in the file that `READBENCH_LLM` names, one table a model:
+The environment variable `READBENCH_LLM` names a file of profiles, one table per model:
 
 ```toml
 [claude]
-like = "paper-claude"        # one of those that the package ships, `SHIPPED`, with own settings instead of its own
+like = "paper-claude"        # start from a shipped profile (`SHIPPED`); settings given here replace its settings
 region = "eu-central-1"
 max_cost = 20.0
 input_price = 3.0
 output_price = 15.0
 ```
 
-A model on a server of one's own needs no file: `openai:MODEL@URL` is a name of it. Without either nothing ever leaves
-the machine. Keys are not part of the file: they are read from the environment at the moment of a call, from the
-variable that `key_env` names. What a run is told of prompts and budget goes before the file.
+`openai:MODEL@URL` names a model on a server without a file. Without either nothing leaves the machine. Keys are not
+part of the file: they are read from the environment at the time of a call, from the variable in `key_env`. Options of a
+run for prompts and budget override the file.
 
-The cost of a model is estimated before the first call, and its total outlives the process (`Ledger`). The total counts
-every call that was ever made under a profile's name with one cache, from whichever process: a run that is killed and
-started again, or that works in several processes, has one budget. A call is entered at the most it can cost before it
-is made, and corrected when its answer is there; one that is killed on the way stays entered.
+Costs are estimated before the first call. The `Ledger` stores the total of a profile's name per cache, over all
+processes: a run that is killed and started again, or works in several processes, has one budget. A call is entered at
+its maximum cost before it is made and corrected when the answer arrives; a killed call stays entered.
 """
 
 from __future__ import annotations
@@ -44,68 +43,69 @@ from readbench.errors import RunError, UnknownNameError, UsageError
 
 VARIABLE = "READBENCH_LLM"
 SHIPPED = "profiles"
-"""The package's own file of profiles: models and settings of the paper."""
+"""Name of the shipped file of profiles: models and settings of the paper."""
 Provider = Literal["anthropic", "bedrock", "vertex", "openai", "chatts-http", "toto-http"]
 Thinking = Literal["unset", "disabled", "between_tools", "adaptive"]
 Effort = Literal["unset", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Images = Literal["sheet", "channels", "none"]
-HOSTED = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
-"""Where a provider is when no address is given."""
-OWN_ADDRESS = ("bedrock", "vertex")
+Treatment = Literal["", "tsad", "evidence"]
+DEFAULT_ADDRESSES = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+"""Default addresses of providers."""
+REGIONAL_PROVIDERS = ("bedrock", "vertex")
 """Providers whose address follows from the region."""
-KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
-"""Variables that hold a key where a profile names none; each goes to its provider's own address alone."""
+KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+"""Default key variables; a key is sent only to its provider's default address."""
 CACHE_PRICES = {"anthropic": (0.1, 1.25), "bedrock": (0.1, 1.25), "vertex": (0.1, 1.25)}
-"""What tokens of a provider's cache cost to read and to write, as a share of the price of reading; 1 elsewhere."""
-BATCHED = ("anthropic", "openai")
-"""Providers with an interface for batches."""
-BATCH_PRICE = 0.5
-"""What tokens cost in a batch, as a share of their price."""
+"""Prices of cache reads and writes as a share of the input price; 1 elsewhere."""
+BATCH_PROVIDERS = ("anthropic", "openai")
+"""Providers with a batch interface."""
+BATCH_PRICE_SHARE = 0.5
+"""Price in a batch as a share of the normal price."""
 PACKAGES = {
     **dict.fromkeys(("anthropic", "bedrock", "vertex"), "anthropic"),
     **dict.fromkeys(("openai", "chatts-http"), "openai"),
 }
-"""Of each provider that has one."""
-CHATTS_SERIES = 15
-"""Series in one question that ChatTS' server takes as its authors start it."""
+"""Python package of each provider that has one."""
+CHATTS_MAX_SERIES = 15
+"""Maximum series per question of ChatTS's server as its authors start it."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """One table of the file.
+    """Settings of a language model: one table of the file.
 
     Args:
-        provider: which protocol its server speaks.
-        model: the model's name at the provider.
+        provider: protocol of its server.
+        model: name of the model at the provider.
         base_url: address of the server; that of bedrock and vertex follows from the region.
-        key_env: variable of the environment that holds the key; see `KEYS`.
-        region: of bedrock or vertex; bedrock's may stand in AWS_REGION.
+        key_env: environment variable with the key; see `KEY_VARIABLES`.
+        region: of bedrock or vertex; that of bedrock may be in AWS_REGION.
         project: of vertex.
-        aws_profile: of bedrock, in the files of the AWS command line; single sign-on works as it does there.
-        max_tokens: most tokens of an answer, thinking included.
-        thinking: what the request says about thinking (Claude): nothing, off, between tools alone (the least that newer
-            models allow), or as the model likes.
-        effort: how much it is to think, where the model knows such a setting.
-        temperature: of sampling; the provider's own where it is not set.
-        top_p: likewise.
-        seed: of sampling, for servers that take one.
-        extra: further fields of the request, a JSON object as text.
-        structured: ask the server to enforce the JSON schema of the answer.
-        caching: mark what questions share, so that the provider keeps it (Claude; others do so by themselves), and put
-            what they share first.
-        images: one sheet a window, one picture a channel, or none. The models behind chatts-http see none.
-        batch: send the questions of a cell together, at half the price, and wait for them up to a day; for `BATCHED`.
-        concurrency: calls at a time.
-        timeout_s: seconds until a call counts as lost.
-        backoff_s: seconds before the second try; they double with each further one.
-        input_price: dollars for a million tokens read.
-        output_price: dollars for a million tokens written.
-        cache_read_price: dollars for a million tokens read from the provider's cache; see `CACHE_PRICES`.
-        cache_write_price: dollars for a million tokens that are read and put there.
-        max_calls: most calls that this name may ever make with this cache.
-        max_cost: most dollars that this name may ever cost with this cache.
-        max_series: most series in one question; 15 for ChatTS, as its authors start their server.
-        prompts: a file of prompts instead of the package's own, or the name of a set that it ships.
+        aws_profile: of bedrock, in the files of the AWS command line; supports single sign-on.
+        max_tokens: maximum tokens of an answer, including thinking.
+        thinking: setting for thinking in requests (Claude): none, off, only between tools (the minimum of newer
+            models), or adaptive.
+        effort: amount of thinking, for models with this setting.
+        temperature: of sampling; default of the provider.
+        top_p: of sampling; default of the provider.
+        seed: of sampling, for servers that support one.
+        extra: further fields of the request, as a JSON object.
+        structured: let the server enforce the JSON schema of the answer.
+        caching: mark the part shared by questions for the provider's cache (Claude; others cache automatically), and
+            put it first.
+        images: one image per window (`sheet`), one per channel, or none. Models behind chatts-http see none.
+        batch: send the questions of a cell together at half the price and wait up to a day; for `BATCH_PROVIDERS`.
+        concurrency: simultaneous calls.
+        timeout_s: seconds until a call fails.
+        backoff_s: seconds before the second try; doubled for each further one.
+        input_price: dollars per million input tokens.
+        output_price: dollars per million output tokens.
+        cache_read_price: dollars per million tokens read from the provider's cache; see `CACHE_PRICES`.
+        cache_write_price: dollars per million tokens written to it.
+        max_calls: maximum total calls of this name with this cache.
+        max_cost: maximum total dollars of this name with this cache.
+        max_series: maximum series per question; 15 for ChatTS, as its authors start their server.
+        prompts: a file of prompts, or the name of a shipped set.
     """
 
     provider: Provider | None = None
@@ -145,70 +145,70 @@ class Profile:
             raise UsageError("max_cost needs input_price and output_price, in dollars for a million tokens.")
         if not isinstance(_json(self.extra), dict):
             raise UsageError(f"extra must be a JSON object, as in '{{\"top_k\": 5}}'. Got {self.extra!r}.")
-        if self.batch and self.provider not in BATCHED:
-            raise UsageError(f"batch = true works with the providers {' and '.join(BATCHED)} only.")
+        if self.batch and self.provider not in BATCH_PROVIDERS:
+            raise UsageError(f"batch = true works with the providers {' and '.join(BATCH_PROVIDERS)} only.")
         if self.provider == "vertex" and not (self.region and self.project):
             raise UsageError("vertex needs a region and a project.")
-        if self.provider not in OWN_ADDRESS and urlsplit(self.address).scheme not in ("http", "https"):
+        if self.provider not in REGIONAL_PROVIDERS and urlsplit(self.address).scheme not in ("http", "https"):
             raise UsageError(f"{self.provider} needs a base_url that begins with http:// or https://.")
 
     @property
     def address(self) -> str:
-        """Where the server is, without a slash at the end; empty where it follows from the region."""
-        return (self.base_url or HOSTED.get(self.provider or "", "")).rstrip("/")
+        """Address of the server, without a trailing slash; "" if it follows from the region."""
+        return (self.base_url or DEFAULT_ADDRESSES.get(self.provider or "", "")).rstrip("/")
 
     @property
     def identity(self) -> str:
-        """What of the profile decides an answer: the model and how it is asked, not where or at what price."""
+        """Settings that decide an answer: model and request options, but not address or price."""
         asked = (self.provider, self.model, self.max_tokens, self.thinking, self.structured, self.images)
         return repr((*asked, *sorted(self.decoding.items())))
 
     @property
     def decoding(self) -> dict[str, Any]:
-        """Settings of decoding that are not left to the provider."""
-        own = {name: getattr(self, name) for name in ("temperature", "top_p", "seed")}
-        own |= {"effort": self.effort if self.effort != "unset" else None, "extra": self.extra or None}
-        return {name: value for name, value in own.items() if value is not None}
+        """Decoding settings that are not left to the provider."""
+        given = {name: getattr(self, name) for name in ("temperature", "top_p", "seed")}
+        given |= {"effort": self.effort if self.effort != "unset" else None, "extra": self.extra or None}
+        return {name: value for name, value in given.items() if value is not None}
 
     @property
     def priced(self) -> bool:
-        """Whether it is known what tokens cost."""
+        """Whether token prices are known."""
         return None not in (self.input_price, self.output_price)
 
     def describe(self, spending: Spending) -> str:
-        """Calls in words, and dollars where prices are known."""
+        """Format calls, and dollars if prices are known."""
         return f"{spending.calls} calls{f', ${spending.cost:.2f}' if self.priced else ''}"
 
     @property
     def further(self) -> dict[str, Any]:
-        """`extra` as what it means."""
+        """`extra`, parsed."""
         return dict(_json(self.extra))
 
     @property
     def most_series(self) -> int | None:
-        """Most series in one question; None without limit."""
-        return self.max_series or (CHATTS_SERIES if self.provider == "chatts-http" else None)
+        """Maximum series per question; None without a limit."""
+        return self.max_series or (CHATTS_MAX_SERIES if self.provider == "chatts-http" else None)
 
     @property
     def key_variable(self) -> str:
-        """The variable that holds the key; empty where the provider has another way, or its server needs none."""
-        hosted = self.address == HOSTED.get(str(self.provider))
-        return self.key_env or (KEYS.get(str(self.provider), "") if hosted else "")
+        """Environment variable with the key; "" if the provider or server needs none."""
+        hosted = self.address == DEFAULT_ADDRESSES.get(str(self.provider))
+        return self.key_env or (KEY_VARIABLES.get(str(self.provider), "") if hosted else "")
 
     def cost(
         self, input_tokens: float, output_tokens: float, cache_read_tokens: float = 0, cache_write_tokens: float = 0
     ) -> float:
-        """Dollars for so many tokens; 0 where prices are not given."""
+        """Dollars for these tokens; 0 without prices."""
         read, write = (share * (self.input_price or 0.0) for share in CACHE_PRICES.get(str(self.provider), (1.0, 1.0)))
         read = read if self.cache_read_price is None else self.cache_read_price
         write = write if self.cache_write_price is None else self.cache_write_price
         cached = cache_read_tokens * read + cache_write_tokens * write
         whole = input_tokens * (self.input_price or 0.0) + output_tokens * (self.output_price or 0.0) + cached
-        return whole * (BATCH_PRICE if self.batch else 1.0) / 1e6
+        return whole * (BATCH_PRICE_SHARE if self.batch else 1.0) / 1e6
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - any JSON
-    """What a text holds; None where it is no JSON, an object without fields where it is empty."""
+    """Parse a JSON text; None if it is invalid, an empty object if it is empty."""
     try:
         return json.loads(text or "{}")
     except ValueError:
@@ -216,7 +216,7 @@ def _json(text: str) -> Any:  # noqa: ANN401 - any JSON
 
 
 def explain_no_models() -> str:
-    """Why no model can be asked, and what to do; empty where a file of profiles is named."""
+    """Why no model can be queried, and the remedy; "" if a file of profiles is set."""
     path = os.environ.get(VARIABLE)
     if not path:
         return f"needs a language model: export {VARIABLE}=FILE of profiles (docs/language-models.md)"
@@ -225,13 +225,13 @@ def explain_no_models() -> str:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What goes before every profile of the file: what a run is told of prompts and budget.
+    """Options of a run that override every profile.
 
     Args:
         prompts: a file of prompts.
-        max_calls: most calls that a name may ever make with this cache.
-        max_cost: most dollars that a name may ever cost with this cache.
-        transcripts: a folder that keeps questions and answers; answers that are there are not asked for again.
+        max_calls: maximum total calls of a name with this cache.
+        max_cost: maximum total dollars of a name with this cache.
+        transcripts: folder for questions and answers; answers in it are not requested again.
     """
 
     prompts: str | None = None
@@ -240,17 +240,17 @@ class ModelOptions:
     transcripts: str | None = None
 
     def over(self, table: dict[str, Any]) -> dict[str, Any]:
-        """A profile's table with what is set here in place of its own.
+        """Override a profile's table by the options that are set.
 
         >>> ModelOptions(max_calls=3).over({"model": "m", "max_calls": 9})
         {'model': 'm', 'max_calls': 3}
         """
-        own = {name: value for name, value in asdict(self).items() if value is not None and name != "transcripts"}
-        return table | own
+        given = {name: value for name, value in asdict(self).items() if value is not None and name != "transcripts"}
+        return table | given
 
 
 def load_profile(name: str, options: ModelOptions | None = None) -> Profile:
-    """The profile of a name; `UsageError` says what is wrong with the file."""
+    """Load a profile by name; `UsageError` names errors in the file."""
     options = options or ModelOptions()
     if address := _ADDRESS.fullmatch(name):
         return _checked(options.over(address.groupdict()), name)
@@ -263,11 +263,11 @@ def load_profile(name: str, options: ModelOptions | None = None) -> Profile:
 
 
 _ADDRESS = re.compile(r"(?P<provider>openai|chatts-http|toto-http):(?P<model>[^@]+)@(?P<base_url>https?://.+)")
-"""A model on a server of one's own, without a file."""
+"""A model on a server, without a file."""
 
 
 def list_profiles() -> list[str]:
-    """Names of the file that the variable names; none where there is no file."""
+    """Names of the profiles in the user's file; none without a file."""
     if explain_no_models():
         return []
     path = Path(os.environ[VARIABLE])
@@ -294,12 +294,12 @@ def _profile(path: Path, name: str, text: str, options: ModelOptions) -> Profile
         raise UnknownNameError(f"language model (in {path})", name, [*tables, *_shipped()])
     if not isinstance(tables[name], dict):
         raise UsageError(f"{where} must be a table.")
-    own = {key: value for key, value in tables[name].items() if key != "like"}
+    given = {key: value for key, value in tables[name].items() if key != "like"}
     if like := tables[name].get("like"):
         if like not in _shipped():
             raise UnknownNameError(f"profile of the package (like, {where})", str(like), _shipped())
-        own = _shipped()[like] | own
-    return _checked(options.over(own), where)
+        given = _shipped()[like] | given
+    return _checked(options.over(given), where)
 
 
 def _checked(table: dict[str, Any], where: str) -> Profile:
@@ -316,7 +316,7 @@ def _checked(table: dict[str, Any], where: str) -> Profile:
 
 @dataclass(frozen=True)
 class Spending:
-    """Calls, and dollars where prices are known."""
+    """Number of calls, and dollars if prices are known."""
 
     calls: int = 0
     cost: float = 0.0
@@ -326,18 +326,12 @@ class Spending:
 
 
 def estimate_cost(requests: Sequence[ModelRequest], profile: Profile) -> Spending:
-    """The most that requests can cost if each is answered at the first try."""
+    """Maximum cost of requests if each is answered at the first try."""
     return Spending(len(requests), sum(_most(request, profile) for request in requests))
 
 
 class Ledger:
-    """The total of one name.
-
-    Args:
-        root: cache root.
-        name: of the profile.
-        profile: with its limits.
-    """
+    """Total calls and costs of a profile's name, stored below the cache root, and checked against its limits."""
 
     def __init__(self, root: Path, name: str, profile: Profile) -> None:
         self.path = root / "llm" / "spent" / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.json"
@@ -346,15 +340,15 @@ class Ledger:
         self._threads = threading.Lock()
 
     def spent(self) -> Spending:
-        """The total so far."""
+        """Total so far."""
         return Spending(**json.loads(self.path.read_text())) if self.path.exists() else Spending()
 
     def require(self, planned: Spending) -> None:
-        """Raise `RunError` unless the budget has room for what is planned."""
+        """Raise `RunError` if the budget is too small for the planned spending."""
         self._check(self.spent(), planned)
 
     def pay(self, request: ModelRequest, client: ChatClient) -> Reply:
-        """The answer to a call, which is entered before it is made; one that fails costs nothing."""
+        """Make a call and account for it; a failed call costs nothing."""
         self.enter(request)
         usage = Usage()
         try:
@@ -365,11 +359,11 @@ class Ledger:
         return reply
 
     def enter(self, request: ModelRequest) -> None:
-        """Enter a call that is about to be made; `RunError` where the budget has no room for it."""
+        """Enter the maximum cost of a call before it is made; `RunError` if the budget is too small."""
         self._add(Spending(1, _most(request, self.profile)), checked=True)
 
     def correct(self, request: ModelRequest, usage: Usage) -> None:
-        """Put what a call took in place of the most it could take; a call that failed took nothing."""
+        """Replace the maximum cost of a call by its actual cost, which is 0 for a failed call."""
         taken = self.profile.cost(**asdict(usage))
         self._add(Spending(0, taken - _most(request, self.profile)), checked=False)
 
@@ -390,13 +384,12 @@ class Ledger:
             return
         raise RunError(
             f"{self.name} has spent {profile.describe(spent)} and needs up to {profile.describe(planned)} more, beyond"
-            f" {limit}. Raise the"
-            " limit and run again: everything that was answered is kept."
+            f" {limit}. Raise the limit and run again: all answers are kept."
         )
 
 
 def describe_spending(name: str, planned: Sequence[Spending] = (), options: ModelOptions | None = None) -> list[str]:
-    """What each of several plans may cost with a configured model, in words; last what it has spent and may spend."""
+    """Maximum cost of each plan with a configured model, as text; last its total so far and its budget."""
     profile = load_profile(name, options)
     limits = [f"{profile.max_calls} calls"] if profile.max_calls is not None else []
     limits += [f"${profile.max_cost:.2f}"] if profile.max_cost is not None else []
@@ -407,7 +400,7 @@ def describe_spending(name: str, planned: Sequence[Spending] = (), options: Mode
 
 
 def describe_profiles() -> list[tuple[str, str, str, str, str]]:
-    """Name, provider, model, state and spending of each profile of the file; what is wrong with one is its state."""
+    """Name, provider, model, state and spending of each profile in the file; errors are in the state."""
     rows = []
     for name in list_profiles():
         try:
@@ -420,8 +413,24 @@ def describe_profiles() -> list[tuple[str, str, str, str, str]]:
     return rows
 
 
+def split_model(model: str) -> tuple[str, Treatment]:
+    """Split a model in a method text into the name of a profile and its treatment of windows.
+
+    >>> split_model("claude-tsad"), split_model("my-model")
+    (('claude', 'tsad'), ('my-model', ''))
+    """
+    if not model:
+        raise UsageError("Name a language model, as in llm(claude): a table of the file that READBENCH_LLM names.")
+    name, _, end = model.rpartition("-")
+    if name and end == "tsad":
+        return name, "tsad"
+    if name and end == "evidence":
+        return name, "evidence"
+    return model, ""
+
+
 def explain_profile(profile: Profile) -> str:
-    """What a profile lacks to be asked, and what to do; empty where it lacks nothing that can be seen from here."""
+    """What a profile lacks to be queried, and the remedy; "" if nothing."""
     package = PACKAGES.get(str(profile.provider), "")
     if package and find_spec(package) is None:
         return f"needs {package}: pip install 'readbench[llm]'"

@@ -1,9 +1,9 @@
-"""MR-Hydra and RDST (aeon) turned into rankings: an item gets the query's posterior mass on the item's class.
+"""MR-Hydra and RDST (aeon) as rankers: an item scores the query's posterior probability of the item's class.
 
-Both see windows scaled per channel by the corpus's statistics and brought onto one grid (the longest of the corpus, at
-least 20 steps; missing channels zero). Their classes are the labels of the corpus, normal among them unless normals are
-dropped. Items without label and normals that were dropped score below all others. With one class in the corpus there is
-nothing to learn and every item scores alike.
+Both see windows scaled per channel by the corpus and aligned to one grid (the longest length of the corpus, at least
+20 steps; missing channels zero). Their classes are the labels of the corpus, including normal unless normals are
+dropped. Items without label and dropped normals score below all others. With one class in the corpus all items score
+alike.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Lock
 from typing import Annotated, Any, Literal, Self
 
@@ -26,12 +27,12 @@ from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet
 
 Posterior = Literal["onehot", "softmax"]
 Form = Literal["mean", "joint"]
-SHORTEST = 20
-"""Fewest timesteps that the convolutions of MultiRocket take; shorter windows are stretched to so many."""
+MIN_LENGTH = 20
+"""Minimum timesteps of MultiRocket's convolutions; shorter windows are interpolated to this length."""
 
 
 class _Reference:
-    """Fits classifiers on the labelled corpus and ranks by the mean of their posteriors."""
+    """Fits classifiers on the labelled corpus and ranks by their mean posterior."""
 
     uses_labels = True
     corpus_dependent = True
@@ -40,13 +41,13 @@ class _Reference:
     drop_normals: bool
 
     def members(self) -> list[Any]:
-        """Unfitted classifiers whose posteriors are averaged in equal weight."""
+        """Unfitted classifiers whose posteriors are averaged with equal weight."""
         raise TypeError("a reference names its members")
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Train on the labelled items of the corpus."""
         self.scale_ = Scaler.of(self.norm, corpus, normals)
-        self.axis_, self.length_ = channel_axis(corpus), max(int(corpus.lengths.max()), SHORTEST)
+        self.axis_, self.length_ = channel_axis(corpus), max(int(corpus.lengths.max()), MIN_LENGTH)
         self.labels_ = corpus.labels
         known = np.flatnonzero(corpus.labels > NORMAL if self.drop_normals else corpus.labels != UNLABELLED)
         self.classes_ = np.unique(corpus.labels[known])
@@ -58,7 +59,7 @@ class _Reference:
         return self
 
     def score(self, queries: WindowSet) -> Scores:
-        """(Q, N) posterior mass of each query on each item's class; -1 for items without label and dropped normals."""
+        """(Q, N) posterior of each item's class; -1 for items without label and dropped normals."""
         scores = np.full((len(queries), len(self.labels_)), -1.0, np.float32)
         posterior = self.posteriors(queries)
         for column, label in enumerate(self.classes_):
@@ -92,35 +93,28 @@ class _Reference:
     extra="supervised",
     abilities=(ScalesWindows,),
 )
+@dataclass(eq=False)
 class MrHydra(_Reference):
     """MultiRocket and Hydra trained on the labelled corpus.
 
     Args:
         norm: scaling of the windows.
         posterior: `onehot` as aeon's classifiers give (the paper's row), or a softmax of the ridge's decision values.
-        form: the mean of both posteriors in equal weight (the paper's row), or one ridge on the features of both
-            (aeon's MultiRocketHydraClassifier).
-        drop_normals: known normals teach nothing and come last; otherwise they are one more class (the paper's row).
+        form: mean of both posteriors (the paper's row), or one ridge on the features of both (aeon's
+            MultiRocketHydraClassifier).
+        drop_normals: exclude known normals from training and rank them last; otherwise normal is a class (the paper's
+            row).
         seed: of the random kernels.
     """
 
-    def __init__(
-        self,
-        norm: Normalisation = "channel",
-        posterior: Posterior = "onehot",
-        form: Form = "mean",
-        *,
-        drop_normals: bool = False,
-        seed: Annotated[int, ParameterRange(0)] = 0,
-    ) -> None:
-        self.norm = norm
-        self.posterior = posterior
-        self.form: Form = form
-        self.drop_normals = drop_normals
-        self.seed = seed
+    norm: Normalisation = "channel"
+    posterior: Posterior = "onehot"
+    form: Form = "mean"
+    drop_normals: bool = False
+    seed: Annotated[int, ParameterRange(0)] = 0
 
     def members(self) -> list[Any]:
-        """MultiRocket and Hydra at aeon's defaults, apart or joined."""
+        """MultiRocket and Hydra with aeon's defaults, separate or joined."""
         from aeon.classification import convolution_based as aeon  # noqa: PLC0415
 
         if self.form == "joint":
@@ -131,50 +125,44 @@ class MrHydra(_Reference):
 @RETRIEVERS.register(
     "rdst", title="RDST", family="supervised", requires=("aeon",), extra="supervised", abilities=(ScalesWindows,)
 )
+@dataclass(eq=False)
 class Rdst(_Reference):
     """Random dilated shapelets trained on the labelled corpus.
 
     Args:
         norm: scaling of the windows.
         posterior: `onehot` as aeon's classifier gives (the paper's row), or a softmax of the ridge's decision values.
-        drop_normals: known normals teach nothing and come last; otherwise they are one more class (the paper's row).
+        drop_normals: exclude known normals from training and rank them last; otherwise normal is a class (the paper's
+            row).
         seed: of the shapelets.
     """
 
-    def __init__(
-        self,
-        norm: Normalisation = "channel",
-        posterior: Posterior = "onehot",
-        *,
-        drop_normals: bool = False,
-        seed: Annotated[int, ParameterRange(0)] = 0,
-    ) -> None:
-        self.norm = norm
-        self.posterior = posterior
-        self.drop_normals = drop_normals
-        self.seed = seed
+    norm: Normalisation = "channel"
+    posterior: Posterior = "onehot"
+    drop_normals: bool = False
+    seed: Annotated[int, ParameterRange(0)] = 0
 
     def members(self) -> list[Any]:
-        """RDST at aeon's defaults."""
+        """RDST with aeon's defaults."""
         from aeon.classification.shapelet_based import RDSTClassifier  # noqa: PLC0415
 
         return [RDSTClassifier(random_state=self.seed)]
 
 
 _QUIET = Lock()
-"""What a process is silent about belongs to all its threads: one at a time sets it and puts it back."""
+"""Warning filters are global to the process: one thread at a time changes them."""
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence aeon's remarks on constant channels and flat ridges: both are expected here and leave finite answers."""
+    """Suppress aeon's warnings about constant channels and flat ridges; both are expected and give finite answers."""
     with _QUIET, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def _decision(member: Any, windows: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ANN401
-    """Decision values of the ridge inside an aeon classifier: MultiRocket's, Hydra's, that of both, or RDST's."""
+    """Decision values of the ridge inside an aeon classifier."""
     if hasattr(member, "_transform_hydra"):
         return _joint_decision(member, windows)
     if hasattr(member, "transformer_"):
@@ -184,14 +172,14 @@ def _decision(member: Any, windows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _joint_decision(member: Any, windows: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ANN401
-    """Decision values of aeon's MultiRocketHydraClassifier, whose parts have no public names."""
+    """Decision values of aeon's MultiRocketHydraClassifier, whose parts are private."""
     hydra = member._scale_hydra.transform(member._transform_hydra.transform(windows))  # noqa: SLF001
     rocket = member._scale_multirocket.transform(member._transform_multirocket.transform(windows))  # noqa: SLF001
     return np.asarray(member.classifier.decision_function(np.concatenate((hydra, rocket), axis=1)), np.float64)
 
 
 def _softmax(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
-    """(Q, K) posteriors; a binary decision value becomes two."""
+    """(Q, K) posteriors; a binary decision value becomes two columns."""
     table = np.column_stack([-values, values]) if classes == 2 and values.ndim == 1 else values
     shifted = np.exp(table - table.max(axis=1, keepdims=True))
     result: NDArray[np.float64] = shifted / shifted.sum(axis=1, keepdims=True)

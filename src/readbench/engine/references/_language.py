@@ -1,7 +1,7 @@
-"""A language model as a classifier without retrieval: one labelled example a class, a confidence for each.
+"""A language model as a classifier without retrieval: one labelled example per class, a confidence for each.
 
-Every corpus item scores the confidence in its class, so that the method is judged like the other classifiers here. A
-class that the model does not name scores 0, as do all where no answer can be read; an item without label scores below.
+Every corpus item scores the confidence in its class, so that the method is evaluated like the other classifiers. A
+class that the model does not name scores 0, as do all classes if no answer is readable; items without label score -1.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from readbench.engine.protocols import Scores
 from readbench.engine.registry import RETRIEVERS
 from readbench.engine.windows import UNLABELLED, WindowSet
 
-SAMPLED = 4
-"""Queries from which a forecast is made."""
+FORECAST_QUERIES = 4
+"""Queries from which a cost forecast is made."""
 
 
 @RETRIEVERS.register(
@@ -49,14 +49,14 @@ SAMPLED = 4
     abilities=(AsksModel,),
 )
 class LanguageClassifier:
-    """A language model says how sure it is that a query is of the class of each of several examples.
+    """A language model states how likely a query has the class of each of several examples.
 
     Args:
         model: name of a configured model; with `-tsad` it sees channels without their season.
-        channels: how many channels of a window it sees, those with the highest variance.
-        points: most points of a channel; none: all of them.
-        samples: how often each question is asked; confidences are means over the answers.
-        draw: number of the first of these answers: other numbers are other draws of a model that samples.
+        channels: number of channels shown per window, those with the highest variance.
+        points: maximum points per channel; none: all of them.
+        samples: number of answers per question; confidences are means over the answers.
+        draw: number of the first answer; other numbers give other samples of the model.
     """
 
     uses_labels = True
@@ -81,7 +81,7 @@ class LanguageClassifier:
 
     @property
     def content_key(self) -> str:
-        """Hash of the model and the prompts behind its name."""
+        """Hash of the model and its prompts."""
         return content_key(self.model, self.briefing.options, classify=True)
 
     @property
@@ -90,11 +90,11 @@ class LanguageClassifier:
         return describe_model(self.model, self.briefing.options, classify=True)
 
     def brief(self, description: str, options: ModelOptions, progress: Progress = SILENT) -> None:
-        """What the source says of itself goes into every question; options go before the model's profile."""
+        """Set the source's description for every question, and options that override the model's profile."""
         self.briefing = Briefing(description, options, progress)
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
-        """Choose an example of each class that the corpus has."""
+        """Choose an example of each class in the corpus."""
         self.labels_ = corpus.labels
         self.classes_ = np.unique(corpus.labels[corpus.labels != UNLABELLED])
         self.names_ = [corpus.classes[label] for label in self.classes_]
@@ -118,7 +118,7 @@ class LanguageClassifier:
         questions = [(examiner.exhibit(queries, q), items) for q in range(len(queries))]
         read, silent = [partial(read_scores, count=count)] * len(questions), np.full(count, np.nan)
         drawn = [examiner.ask(questions, read, draw) for draw in range(self.draw, self.draw + self.samples)]
-        told = np.array([[silent if answer is None else answer for answer in own] for own in drawn], np.float64)
+        told = np.array([[silent if answer is None else answer for answer in answers] for answers in drawn], np.float64)
         confidences, spread = average_samples(told, 0.0)
         if self.samples > 1:
             examiner.caller.count(sampled=len(queries), spread=spread)
@@ -126,22 +126,21 @@ class LanguageClassifier:
         return confidences
 
     def forecast(self, queries: WindowSet, corpus: WindowSet) -> Spending:
-        """The most that classifying costs, told from a few queries and one example of each class."""
+        """Maximum cost of classifying, estimated from a few queries and one example per class."""
         self.fit(corpus, corpus[:0])
         if not len(self.classes_):
             return Spending()
         examiner, items = self._prepared()
-        sample = [(examiner.exhibit(queries, q), items) for q in spread_positions(len(queries), SAMPLED)]
+        sample = [(examiner.exhibit(queries, q), items) for q in spread_positions(len(queries), FORECAST_QUERIES)]
         return examiner.forecast(sample, len(queries) * self.samples)
 
     def _prepared(self) -> tuple[Examiner, list[Item]]:
-        """The model, and the examples that it is shown."""
         examiner = Examiner(self.model, Reduction(self.channels, self.points), self.briefing, classify=True)
         return examiner, [Item(examiner.exhibit(self.examples_, k), name) for k, name in enumerate(self.names_)]
 
 
 def pick_typical_cases(corpus: WindowSet, classes: NDArray[np.int32]) -> list[int]:
-    """For each class the position of the window nearest to the mean of its class, on scaled windows of one grid."""
+    """Position of the window nearest to its class mean, for each class; on scaled windows of one grid."""
     scaled = Scaler.of("channel", corpus)(corpus)
     axis, length = channel_axis(corpus), int(corpus.lengths.max(initial=1))
     found = []

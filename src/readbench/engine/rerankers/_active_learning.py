@@ -1,20 +1,18 @@
-"""Active learning: which case to label next, and which labels to doubt.
+"""Active learning: which case to label next, and which labels are doubtful.
 
-**Next** (`next_cases`) is the case that tells most about the cases one is still unsure of. A label tells about the
-cases that resemble its own. With the mean cosine s over the views, the doubt d(x) = 1 - max p(c | x) of the resolved
-cases about each case x (1 where fewer than two fault types are known), and n(x) the number of cases in the recording of
-x, the worth of labelling z next is
+**Next** (`next_cases`): the case that is most informative about uncertain cases. A label informs about similar cases.
+With the mean cosine s over the views, the doubt d(x) = 1 - max p(c | x) about each case x by the resolved cases (1 with
+fewer than two fault types), and n(x) the number of cases in the recording of x, labelling z has the value
 
-    worth(z) = sum over x of  (d(x) + FLOOR) / n(x)  max(0, s(z, x) - cover(x))
+    worth(z) = sum over x of  (d(x) + MIN_DOUBT) / n(x)  max(0, s(z, x) - cover(x))
 
-where cover(x) is the likeness of x to the nearest case that has a label or was chosen before, 0 where there is none. So
-a case is worth the more, the denser and the more doubtful its surroundings are, and nothing twice; each recording
-counts the same. Cases are chosen one after the other, the best first; equal worth keeps corpus order.
+where cover(x) is the cosine of x to the nearest case that has a label or was chosen before, 0 without any. So a case is
+worth more in dense and doubtful regions, regions count once, and each recording counts the same. Cases are chosen
+greedily; ties keep corpus order.
 
-**Doubtful** (`suspects`) is a label that cases of other recordings contradict. The ridge judges every case by the cases
-of other recordings alone (`fit_ridge`). Where these give the case's own label a small probability and another one a
-larger, the label, or the case, deserves a second look. A wrong label is met more often among them than elsewhere; a
-rare or unusual case of the right name is met there too.
+**Doubtful** (`suspects`): labels contradicted by cases of other recordings. The ridge predicts every case from cases of
+other recordings (`fit_ridge`); labels with a smaller probability than another type should be checked. Wrong labels are
+more frequent among them than elsewhere; so are rare or unusual cases.
 """
 
 from __future__ import annotations
@@ -30,10 +28,10 @@ from readbench.engine.rerankers._opinion import sharpen
 from readbench.engine.rerankers._ridge import Array, FittedVerdict, fit_verdict
 from readbench.engine.windows import NORMAL, UNLABELLED
 
-FLOOR = 0.05
-"""Least doubt: what resolved cases are certain of, they may be wrong about."""
-MOST_OPEN = 4096
-"""Unlabelled cases that are compared with each other; above it, evenly spread ones."""
+MIN_DOUBT = 0.05
+"""Minimum doubt: resolved cases may be wrong where they are certain."""
+MAX_OPEN_CASES = 4096
+"""Maximum unlabelled cases compared with each other; of more, evenly spread ones are taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +39,8 @@ class LabelSuggestions:
     """Cases to label next.
 
     Args:
-        positions: (M,) in the corpus, most telling first.
-        tells: (M,) how many other open cases are more like it than like any case labelled or chosen before.
+        positions: (M,) in the corpus, most informative first.
+        tells: (M,) number of other open cases closer to it than to any case labelled or chosen before.
     """
 
     positions: NDArray[np.intp]
@@ -52,13 +50,13 @@ class LabelSuggestions:
 def next_cases(
     items: Sequence[Vectors], labels: NDArray[np.int32], groups: NDArray[np.int64], count: int = 1
 ) -> NDArray[np.intp]:
-    """Positions of the unlabelled cases that should be labelled next, most telling first.
+    """Positions of the unlabelled cases to label next, most informative first.
 
     Args:
-        items: (N, D) vectors of length one of all cases, a matrix for each view.
-        labels: (N,) -1 where unknown.
+        items: (N, D) unit vectors of all cases, one matrix per view.
+        labels: (N,) -1 if unknown.
         groups: (N,) numbers of recordings.
-        count: how many; fewer where fewer are unlabelled.
+        count: maximum number of cases.
 
     >>> two_heaps = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
     >>> next_cases([two_heaps], np.full(3, -1, np.int32), np.arange(3), 2)
@@ -76,14 +74,14 @@ def select_most_informative(
     doubt: NDArray[np.float64],
     count: int,
 ) -> LabelSuggestions:
-    """The same where the doubt (N,) about each case is known already.
+    """The same with the doubt (N,) about each case given.
 
     >>> heaps = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], np.float32)
     >>> select_most_informative([heaps], np.full(4, -1, np.int32), np.arange(4), np.ones(4), 2).tells
     array([2, 0])
     """
     still = _open(labels)
-    weights = (doubt[still] + FLOOR) / _recording_sizes(groups)[still]
+    weights = (doubt[still] + MIN_DOUBT) / _recording_sizes(groups)[still]
     near = _likeness(items, still, still)
     cover = _likeness(items, still, np.flatnonzero(labels != UNLABELLED)).max(axis=1, initial=0.0)
     chosen, tells = list[int](), list[int]()
@@ -99,33 +97,33 @@ def select_most_informative(
 
 
 def _open(labels: NDArray[np.int32]) -> NDArray[np.intp]:
-    """(M,) positions of the unlabelled cases, of very many evenly spread ones."""
+    """(M,) positions of the unlabelled cases; of very many, evenly spread ones."""
     silent = np.flatnonzero(labels == UNLABELLED)
-    return silent[np.linspace(0, len(silent) - 1, min(len(silent), MOST_OPEN)).astype(np.intp)]
+    return silent[np.linspace(0, len(silent) - 1, min(len(silent), MAX_OPEN_CASES)).astype(np.intp)]
 
 
 def _doubt(
     items: Sequence[Vectors], labels: NDArray[np.int32], groups: NDArray[np.int64], still: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """(M,) how unsure resolved cases are of cases (M,); 1 where they know fewer than two fault types."""
+    """(M,) uncertainty of resolved cases about cases (M,); 1 with fewer than two fault types."""
     cases = np.flatnonzero(labels > NORMAL)
     if len(np.unique(labels[cases])) < 2:
         return np.ones(len(still))
-    judgement = fit_verdict(tuple(View(own[:0], own) for own in items), cases, labels, groups)
+    judgement = fit_verdict(tuple(View(vectors[:0], vectors) for vectors in items), cases, labels, groups)
     doubt: NDArray[np.float64] = 1.0 - judgement.item_posterior(still).max(axis=1)
     return doubt
 
 
 def _likeness(items: Sequence[Vectors], rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.float32]:
     """(M, P) mean cosine over the views."""
-    mean: NDArray[np.float32] = np.mean([own[rows] @ own[columns].T for own in items], axis=0)
+    mean: NDArray[np.float32] = np.mean([vectors[rows] @ vectors[columns].T for vectors in items], axis=0)
     return mean
 
 
 def _recording_sizes(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(N,) number of cases in the recording of each case."""
-    _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    sizes: NDArray[np.int64] = counts[own]
+    """(N,) number of cases in each case's recording."""
+    _, codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    sizes: NDArray[np.int64] = counts[codes]
     return sizes
 
 
@@ -135,8 +133,8 @@ class Suspects:
 
     Args:
         positions: (M,) in the corpus.
-        own: (M,) probability of their label by cases of other recordings.
-        labels: (M,) the label that these find most likely.
+        own: (M,) probability of their label, by cases of other recordings.
+        labels: (M,) the most likely label by these.
         others: (M,) its probability.
     """
 
@@ -147,13 +145,9 @@ class Suspects:
 
 
 def suspects(judgement: FittedVerdict, exponent: float) -> Suspects:
-    """The labelled cases that look like another fault type to all other recordings.
+    """The labelled cases that resemble another fault type to all other recordings; `exponent` calibrates posteriors.
 
-    The only case of a type is never among them: without it, nobody could know the type.
-
-    Args:
-        judgement: what the labels teach.
-        exponent: that calibrates its posteriors (`Calibration`).
+    The only case of a type is never included: without it the type is unknown.
     """
     classes, rows = judgement.classes, np.arange(len(judgement.cases))
     held_out = sharpen(judgement.held_out, exponent)

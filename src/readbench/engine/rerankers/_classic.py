@@ -1,14 +1,15 @@
-"""Classic rerankers: the vote of the labelled, pseudo-relevance feedback and neighbour purity.
+"""Classic rerankers: majority vote, pseudo-relevance feedback and neighbour purity.
 
-* `MajorityVote`: the class most first hits have is the query's, and its cases come first.
-* `PseudoRelevanceFeedback`: what lies near the first hits moves up, without any label.
-* `Purity` and `QueryPurity`: candidates whose neighbours in the corpus share their label are the more trustworthy ones.
+* `MajorityVote`: cases of the most frequent class among the first hits come first.
+* `PseudoRelevanceFeedback`: items near the first hits move up, without labels.
+* `Purity` and `QueryPurity`: candidates whose corpus neighbours share their label move up.
 
-Terms of different scales are brought onto one by z-scores over the candidates of each query (`standardise_scores`).
+Terms of different scales are z-scored over the candidates of each query (`standardise_scores`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -22,45 +23,40 @@ from readbench.engine.windows import UNLABELLED
 
 
 @RERANKERS.register("majvote", title="Majority-Vote", family="reranker", aliases=["majority-vote"], positional="k")
+@dataclass(eq=False)
 class MajorityVote:
-    """Candidates of the class most of the first k hits have, above all others.
+    """Ranks candidates of the most frequent class among the first k hits above all others.
 
-    Normal is a class like any other; candidates without a label stay with the others. Within both groups the base
-    order holds. Without a label among the first k nothing changes.
+    Normal is a class like any other; candidates without a label stay with the others. Both groups keep the base order.
+    Without a label among the first k nothing changes.
 
     Args:
-        k: how many first hits vote, those without a label abstaining.
-        scope: what is reordered, the pool or the whole corpus.
-        pool: how many candidates the pool has.
+        k: number of first hits that vote; those without a label abstain.
+        scope: reorder the pool or the whole corpus.
+        pool: number of candidates in the pool.
     """
 
     uses_labels = True
 
-    def __init__(
-        self,
-        k: Annotated[int, ParameterRange(1)] = 10,
-        scope: Literal["pool", "corpus"] = "pool",
-        pool: Annotated[int, ParameterRange(1)] = 20,
-    ) -> None:
-        self.k = k
-        self.scope = scope
-        self.pool = pool
+    k: Annotated[int, ParameterRange(1)] = 10
+    scope: Literal["pool", "corpus"] = "pool"
+    pool: Annotated[int, ParameterRange(1)] = 20
 
     @property
     def depth(self) -> int | None:
-        """The pool, and at least the k hits that vote; None for the whole corpus."""
+        """Size of the pool, at least k; None for the whole corpus."""
         return None if self.scope == "corpus" else max(self.pool, self.k)
 
     def rerank(self, pool: Pool) -> Scores:
-        """(Q, K) 1 for candidates of the elected class and 0 for others; the base scores where none is elected."""
+        """(Q, K) 1 for candidates of the elected class and 0 for others; the base scores if none is elected."""
         elected = count_votes(pool.labels[:, : self.k])[:, None]
         return np.where(elected == UNLABELLED, pool.scores, pool.labels == elected).astype(np.float32)
 
 
 def count_votes(labels: NDArray[np.int32]) -> NDArray[np.int32]:
-    """(Q,) most frequent label of each row of (Q, K) labels; of equally frequent ones the first in the row.
+    """(Q,) most frequent label of each row of (Q, K) labels; ties go to the first in the row.
 
-    Unlabelled entries abstain; a row of them elects nobody (-1).
+    Unlabelled entries abstain; a row without labels elects -1.
 
     >>> count_votes(np.array([[4, 0, 0, 4, -1, -1, -1], [-1] * 7], np.int32)).tolist()
     [4, -1]
@@ -74,14 +70,14 @@ def count_votes(labels: NDArray[np.int32]) -> NDArray[np.int32]:
 def standardise_scores(
     values: NDArray[np.floating[Any]], known: NDArray[np.bool_] | None = None
 ) -> NDArray[np.float64]:
-    """Each row with mean 0 and deviation 1 over its known values.
+    """Scale each row to mean 0 and deviation 1 over its known values.
 
     Args:
         values: (Q, K) one term of a score.
-        known: (Q, K) which values count; all by default.
+        known: (Q, K) known values; all by default.
 
     Returns:
-        (Q, K); zero where a value is unknown, that is neither rewarded nor punished, and in rows without spread.
+        (Q, K); zero, which is neutral, for unknown values and in constant rows.
 
     >>> standardise_scores(np.array([[1.0, 3.0, 9.0]]), np.array([[True, True, False]])).tolist()
     [[-1.0, 1.0, 0.0]]
@@ -91,43 +87,37 @@ def standardise_scores(
     count = np.maximum(known.sum(axis=1, keepdims=True), 1)
     centred = np.where(known, wide - wide.sum(axis=1, keepdims=True) / count, 0.0)
     spread = np.sqrt((centred**2).sum(axis=1, keepdims=True) / count)
-    # What is left of equal values after subtracting their mean is rounding, not spread.
+    # Residues of equal values after subtracting their mean are rounding.
     real = spread > 1e-9 * np.abs(wide).max(axis=1, keepdims=True, initial=0.0)
     scaled: NDArray[np.float64] = np.divide(centred, spread, out=np.zeros_like(centred), where=real)
     return scaled
 
 
 @RERANKERS.register("prf", title="PRF", family="reranker", positional="k")
+@dataclass(eq=False)
 class PseudoRelevanceFeedback:
-    """Weighs the base score against the distance to the centroid of the first k hits (after Rocchio, 1971).
+    """Combines the base score with the distance to the centroid of the first k hits (after Rocchio, 1971).
 
     s'(q, x) = beta s(q, x) - (1 - beta) |phi(x) - c|, with c the mean of phi over the first k candidates.
 
     Args:
-        k: how many first hits make the centroid; all candidates where there are fewer.
+        k: number of first hits in the centroid.
         beta: weight of the base score.
-        scale: `printed` adds the two terms as they are, as the paper prints it; `z` z-scores both over the pool first,
-            which matters for base scores of another scale than the distances, such as those of a fused list.
-        pool: how many candidates are reordered.
+        scale: `printed` adds the two terms as printed in the paper; `z` z-scores both over the pool first, which
+            matters if base scores and distances have different scales, as for a fused list.
+        pool: number of candidates that are reordered.
     """
 
     uses_labels = False
 
-    def __init__(
-        self,
-        k: Annotated[int, ParameterRange(1)] = 10,
-        beta: Annotated[float, ParameterRange(0, 1)] = 0.5,
-        scale: Literal["printed", "z"] = "printed",
-        pool: Annotated[int, ParameterRange(1)] = 20,
-    ) -> None:
-        self.k = k
-        self.beta = beta
-        self.scale = scale
-        self.pool = pool
+    k: Annotated[int, ParameterRange(1)] = 10
+    beta: Annotated[float, ParameterRange(0, 1)] = 0.5
+    scale: Literal["printed", "z"] = "printed"
+    pool: Annotated[int, ParameterRange(1)] = 20
 
     @property
     def depth(self) -> int:
-        """The pool, and at least the k hits of the centroid."""
+        """Size of the pool, at least k."""
         return max(self.pool, self.k)
 
     def rerank(self, pool: Pool) -> Scores:
@@ -147,82 +137,69 @@ class PseudoRelevanceFeedback:
 
 
 @RERANKERS.register("purity", title="Purity", family="reranker", positional="k")
+@dataclass(eq=False)
 class Purity:
-    """Weighs the base score against the share of a candidate's neighbours that have its label.
+    """Combines the base score with the share of a candidate's neighbours that have its label.
 
-    s'(q, x) = alpha z(s(q, x)) + (1 - alpha) z(pi(x)), z-scored over the pool. Where pi is unknown (see
-    `neighbour_purity`) its z is 0, so that a missing label neither lifts nor sinks a candidate.
+    s'(q, x) = alpha z(s(q, x)) + (1 - alpha) z(pi(x)), z-scored over the pool. If pi is unknown (see
+    `neighbour_purity`) its z is 0, so that a missing label is neutral.
 
     Args:
-        k: how many neighbours in the corpus are looked at.
+        k: number of neighbours in the corpus.
         alpha: weight of the base score.
-        scope: what is reordered, the pool or the whole corpus.
-        pool: how many candidates the pool has.
+        scope: reorder the pool or the whole corpus.
+        pool: number of candidates in the pool.
     """
 
     uses_labels = True
 
-    def __init__(
-        self,
-        k: Annotated[int, ParameterRange(1)] = 10,
-        alpha: Annotated[float, ParameterRange(0, 1)] = 0.5,
-        scope: Literal["pool", "corpus"] = "pool",
-        pool: Annotated[int, ParameterRange(1)] = 20,
-    ) -> None:
-        self.k = k
-        self.alpha = alpha
-        self.scope = scope
-        self.pool = pool
+    k: Annotated[int, ParameterRange(1)] = 10
+    alpha: Annotated[float, ParameterRange(0, 1)] = 0.5
+    scope: Literal["pool", "corpus"] = "pool"
+    pool: Annotated[int, ParameterRange(1)] = 20
 
     @property
     def depth(self) -> int | None:
-        """The pool, or None for the whole corpus; the k neighbours lie in the corpus and ask for no deeper one."""
+        """Size of the pool, or None for the whole corpus."""
         return None if self.scope == "corpus" else self.pool
 
     def rerank(self, pool: Pool) -> Scores:
-        """(Q, K) new scores; the base scores for queries that know no purity."""
+        """(Q, K) new scores; the base scores for queries without known purities."""
         purity, known = neighbour_purity(pool, self.k)
         return _weighed(pool, purity, known, self.alpha)
 
 
 @RERANKERS.register("qpurity", title="QPurity", family="reranker", positional="k")
+@dataclass(eq=False)
 class QueryPurity:
-    """Purity that counts only for candidates of the class that a vote of the first hits gives the query.
+    """Purity that counts only for candidates of the class that the first hits vote for.
 
-    A candidate of another class has purity 0 and one without a label an unknown purity, as in `Purity`. Where nobody
-    votes nothing changes.
+    A candidate of another class has purity 0 and one without a label an unknown purity, as in `Purity`. Without votes
+    nothing changes.
 
     Args:
-        k: how many neighbours in the corpus are looked at.
-        vote: how many first hits vote, those without a label abstaining.
+        k: number of neighbours in the corpus.
+        vote: number of first hits that vote; those without a label abstain.
         alpha: weight of the base score.
-        scope: what is reordered, the pool or the whole corpus.
-        pool: how many candidates the pool has.
+        scope: reorder the pool or the whole corpus.
+        pool: number of candidates in the pool.
     """
 
     uses_labels = True
 
-    def __init__(
-        self,
-        k: Annotated[int, ParameterRange(1)] = 10,
-        vote: Annotated[int, ParameterRange(1)] = 10,
-        alpha: Annotated[float, ParameterRange(0, 1)] = 0.5,
-        scope: Literal["pool", "corpus"] = "pool",
-        pool: Annotated[int, ParameterRange(1)] = 20,
-    ) -> None:
-        self.k = k
-        self.vote = vote
-        self.alpha = alpha
-        self.scope = scope
-        self.pool = pool
+    k: Annotated[int, ParameterRange(1)] = 10
+    vote: Annotated[int, ParameterRange(1)] = 10
+    alpha: Annotated[float, ParameterRange(0, 1)] = 0.5
+    scope: Literal["pool", "corpus"] = "pool"
+    pool: Annotated[int, ParameterRange(1)] = 20
 
     @property
     def depth(self) -> int | None:
-        """The pool, and at least the hits that vote; None for the whole corpus."""
+        """Size of the pool, at least `vote`; None for the whole corpus."""
         return None if self.scope == "corpus" else max(self.pool, self.vote)
 
     def rerank(self, pool: Pool) -> Scores:
-        """(Q, K) new scores; the base scores for queries that know no purity or elect no class."""
+        """(Q, K) new scores; the base scores for queries without known purities or an elected class."""
         purity, known = neighbour_purity(pool, self.k)
         elected = count_votes(pool.labels[:, : self.vote])[:, None]
         other = pool.labelled & (pool.labels != elected)
@@ -230,17 +207,16 @@ class QueryPurity:
 
 
 def neighbour_purity(pool: Pool, k: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Share of each candidate's k nearest neighbours in the corpus that have its label.
+    """Share of each candidate's k nearest corpus neighbours that have its label.
 
-    Neighbours are found by the pool's own scorer, an item is never its own, and those without a label do not count:
-    the share is of the labelled ones. It is unknown for a candidate without a label or without labelled neighbours.
-    Which labels are known is a matter of the query.
+    Neighbours are found by the base scorer and exclude the candidate; those without a label do not count. The share is
+    unknown for a candidate without a label or without labelled neighbours. Known labels depend on the query.
 
     Returns:
-        (Q, K) shares, zero where unknown, and (Q, K) which are known.
+        (Q, K) shares, zero if unknown, and (Q, K) mask of known ones.
     """
     corpus = len(pool.items)
-    if corpus < 2 or not pool.labelled.any():  # comparing the corpus with itself may take long
+    if corpus < 2 or not pool.labelled.any():  # corpus similarity is expensive
         return np.zeros(pool.labels.shape), np.zeros(pool.labels.shape, bool)
     used, places = np.unique(pool.candidates, return_inverse=True)
     similarity = pool.corpus_similarity[used]
@@ -253,6 +229,6 @@ def neighbour_purity(pool: Pool, k: int) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _weighed(pool: Pool, purity: NDArray[np.float64], known: NDArray[np.bool_], alpha: float) -> Scores:
-    """(Q, K) weighted sum of the z-scored base scores and purities; the base scores where no purity is known."""
+    """(Q, K) weighted sum of z-scored base scores and purities; the base scores if no purity is known."""
     mixed = alpha * standardise_scores(pool.scores) + (1 - alpha) * standardise_scores(purity, known)
     return np.where(known.any(axis=1, keepdims=True), mixed, pool.scores).astype(np.float32)

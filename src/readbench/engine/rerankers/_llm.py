@@ -1,8 +1,8 @@
-"""Language models as rerankers: they read the series of a pool themselves.
+"""Language models as rerankers: they read the series of a pool.
 
-Models that order a list are asked once a query and see the whole pool; those that judge one candidate at a time
-(`chatts-http`, `toto-http`) are asked once a candidate. What a model ranks comes first, in its order; what it leaves
-out follows in the base order. A query whose answers cannot be read keeps its base order, and is counted.
+Models that order a list are asked once per query and see the whole pool; those that rate one candidate at a time
+(`chatts-http`, `toto-http`) are asked once per candidate. Candidates that a model ranks come first, in its order; the
+others follow in the base order. A query without a readable answer keeps its base order, and is counted.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from readbench.errors import MethodError
 
 UNRATED = -1.0
 """Below every rating of 0 to 100."""
-SAMPLED = 4
-"""Queries from which a forecast is made."""
+FORECAST_QUERIES = 4
+"""Queries from which a cost forecast is made."""
 Question = tuple[WindowExcerpt, list[Item]]
 
 
@@ -62,24 +62,24 @@ Question = tuple[WindowExcerpt, list[Item]]
     abilities=(AsksModel, ReadsWindows),
 )
 class LanguageModel:
-    """A language model reads query and candidates as plots and numbers, and orders the pool.
+    """A language model orders the pool from plots and numbers of query and candidates.
 
     Args:
         model: name of a configured model; with `-tsad` it sees channels without their season, with `-evidence`
             statistical evidence beside them.
-        pool: how many candidates it sees.
-        channels: how many channels of a window it sees, those with the highest variance.
-        points: most points of a channel; none: all of them.
-        labels: show the classes of the candidates, as in the paper; without them it needs no label.
-        samples: how often each question is asked; places and ratings are means over the answers.
-        draw: number of the first of these answers: other numbers are other draws of a model that samples.
-        shuffle: show the candidates in an order of chance, another one in each sample, under ids that follow it;
-            otherwise order and ids tell the base order.
+        pool: number of candidates it sees.
+        channels: number of channels shown per window, those with the highest variance.
+        points: maximum points per channel; none: all of them.
+        labels: show the classes of the candidates, as in the paper; without them it needs no labels.
+        samples: number of answers per question; places and ratings are means over the answers.
+        draw: number of the first answer; other numbers give other samples of the model.
+        shuffle: show the candidates in random order, another one in each sample, with ids in that order; otherwise
+            order and ids reveal the base order.
     """
 
     reads_windows = True
 
-    def __init__(  # noqa: PLR0913 - all that can be said of a question
+    def __init__(  # noqa: PLR0913 - one parameter per option
         self,
         model: str = "",
         pool: Annotated[int, ParameterRange(1)] = 20,
@@ -115,7 +115,7 @@ class LanguageModel:
 
     @property
     def content_key(self) -> str:
-        """Hash of the model and the prompts behind its name."""
+        """Hash of the model and its prompts."""
         return content_key(self.model, self.briefing.options)
 
     @property
@@ -124,11 +124,11 @@ class LanguageModel:
         return describe_model(self.model, self.briefing.options)
 
     def brief(self, description: str, options: ModelOptions, progress: Progress = SILENT) -> None:
-        """What the source says of itself goes into every question; options go before the model's profile."""
+        """Set the source's description for every question, and options that override the model's profile."""
         self.briefing = Briefing(description, options, progress)
 
     def rerank(self, pool: Pool) -> Scores:
-        """(Q, K) new scores; the base scores for queries that know no label, where it uses them."""
+        """(Q, K) new scores; with `labels`, the base scores for queries without known labels."""
         if pool.scene is None:
             raise MethodError(f"llm({self.model}) reads windows, and this pool has none: run it through a Method.")
         scores = pool.scores.astype(np.float32)
@@ -146,16 +146,16 @@ class LanguageModel:
         return scores
 
     def forecast(self, queries: WindowSet, corpus: WindowSet) -> Spending:
-        """The most that reranking costs, told from a few queries and items from all over the corpus.
+        """Maximum cost of reranking, estimated from a few queries and items.
 
         Args:
-            queries: all of them; no label is read.
-            corpus: with labels, where it uses them.
+            queries: all queries; labels are not read.
+            corpus: with labels, if `labels` is set.
         """
         examiner = Examiner(self.model, Reduction(self.channels, self.points), self.briefing)
         places = spread_positions(len(corpus), self.pool)
         items = [(examiner.exhibit(corpus, place), self._class(corpus, place)) for place in places]
-        asked = [examiner.exhibit(queries, query) for query in spread_positions(len(queries), SAMPLED)]
+        asked = [examiner.exhibit(queries, query) for query in spread_positions(len(queries), FORECAST_QUERIES)]
         sample = [(query, [_told(examiner, query, *item) for item in items]) for query in asked]
         if examiner.task == "list":
             return examiner.forecast(sample, len(queries) * self.samples)
@@ -166,7 +166,7 @@ class LanguageModel:
 
 
 class _Exhibits:
-    """Questions of a pool; each window is prepared once."""
+    """Questions for a pool; each window is prepared once."""
 
     def __init__(self, examiner: Examiner, pool: Pool, scene: Scene) -> None:
         self.examiner, self.pool, self.scene = examiner, pool, scene
@@ -192,17 +192,16 @@ def _name(classes: tuple[str, ...], label: int) -> str | None:
 def _told(
     examiner: Examiner, query: WindowExcerpt, exhibit: WindowExcerpt, name: str | None, chance: float = np.nan
 ) -> Item:
-    """A candidate with what is told about it."""
     return Item(exhibit, name, chance, compare(query, exhibit) if examiner.treatment == "evidence" else None)
 
 
 def _pairs(questions: list[Question]) -> list[Question]:
-    """One question a candidate."""
+    """Split into one question per candidate."""
     return [(query, [item]) for query, items in questions for item in items]
 
 
 def _listed(examiner: Examiner, questions: list[Question], draws: range, *, shuffle: bool) -> Scores:
-    """(Q, K) scores from the lists of each query."""
+    """(Q, K) scores from ranked lists."""
     count = len(questions[0][1])
     read = partial(read_ranking, ids=[item_id(place) for place in range(count)])
     drawn = []
@@ -215,7 +214,7 @@ def _listed(examiner: Examiner, questions: list[Question], draws: range, *, shuf
 
 
 def _order(query: WindowExcerpt, count: int, draw: int) -> list[int]:
-    """An order of chance that depends on the query's values and the number of the answer alone."""
+    """A random order that depends only on the query's values and the number of the answer."""
     seed = zlib.crc32(np.ascontiguousarray(query.values).tobytes())
     return [int(place) for place in np.random.default_rng([seed, draw]).permutation(count)]
 
@@ -224,9 +223,9 @@ def _placed(examiner: Examiner, ranking: ModelRanking | None, order: list[int]) 
     """(K,) scores: ranked candidates first, in the model's order, then the others in the base order.
 
     Args:
-        examiner: counts what was wrong with the list.
+        examiner: counts errors in the list.
         ranking: by the places where candidates were shown; None gives NaN.
-        order: which candidate was shown at each place.
+        order: the candidate shown at each place.
     """
     count = len(order)
     if ranking is None:
@@ -240,16 +239,16 @@ def _placed(examiner: Examiner, ranking: ModelRanking | None, order: list[int]) 
 
 
 def _rated(examiner: Examiner, questions: list[Question], draws: range) -> Scores:
-    """(Q, K) ratings of 0 to 100, one answer a candidate; below all of them where there is none."""
+    """(Q, K) ratings of 0 to 100, one answer per candidate; -1 without an answer."""
     pairs = _pairs(questions)
     read = read_similarity if examiner.task == "similarity" else read_match
     drawn = [examiner.ask(pairs, [read] * len(pairs), draw) for draw in draws]
-    ratings = np.array([[np.nan if rating is None else rating for rating in own] for own in drawn])
+    ratings = np.array([[np.nan if rating is None else rating for rating in answers] for answers in drawn])
     return _averaged(examiner, ratings.reshape(len(draws), len(questions), -1), UNRATED)
 
 
 def _averaged(examiner: Examiner, drawn: NDArray[np.float64], silent: NDArray[np.float64] | float) -> Scores:
-    """(Q, K) means over the answers; how far these are apart is counted."""
+    """(Q, K) means over the answers; counts their spread."""
     scores, spread = average_samples(drawn, silent)
     if len(drawn) > 1:
         examiner.caller.count(sampled=len(scores), spread=spread)
@@ -257,7 +256,7 @@ def _averaged(examiner: Examiner, drawn: NDArray[np.float64], silent: NDArray[np
 
 
 def _chances(pool: Pool) -> NDArray[np.float32]:
-    """(Q, K) probability that a candidate has the query's fault; NaN for queries whose classifier has no opinion."""
+    """(Q, K) probability that a candidate has the query's fault; NaN for queries without a classifier."""
     chances = GaussianProcess(pool=pool.candidates.shape[1]).rerank(pool)
     silent = (chances == pool.scores).all(axis=1, keepdims=True)
     return np.where(silent, np.nan, chances).astype(np.float32)

@@ -1,7 +1,7 @@
-"""Kernel ridge on labelled cases: posteriors of fault types in closed form, judged and calibrated by held-out cases.
+"""Kernel ridge on labelled cases: closed-form posteriors of fault types, chosen and calibrated on held-out cases.
 
-Each class has a target of 1 for its own cases and -1 / (K - 1) for the others; a case weighs the more, the rarer its
-class. With the cases' kernel S (larger is more alike), weights W and penalty λ the decision values of a new case are
+Each class has a target of 1 for its cases and -1 / (K - 1) for the others; cases of rare classes weigh more. With the
+cases' kernel S (larger is more alike), weights W and penalty λ the decision values of a new case are
 
     f(q) = k(q) D (D S D + λ)^-1 D Y,     D = W^(1/2)
 
@@ -9,26 +9,29 @@ and those of a case by all cases of *other groups* follow without fitting again:
 
     f_-g = Y_g - D_g^-1 (A_gg)^-1 (A D Y)_g
 
-which is how penalty, views and temperature are chosen: by the likelihood of held-out cases, never by a query. A class
-whose cases are all of one group is held out case by case: without any of them it could not be known.
+Penalty, views and temperature maximise the likelihood of held-out cases; queries are not used. A class whose cases are
+all of one group is held out case by case, since it would otherwise be unknown.
 
-The same inverse says how much of a case the others leave unexplained: the variance of the Gaussian process whose mean
-is f, for a new case and for a case by all cases of other groups
+The same inverse gives the variance of the Gaussian process with mean f, that is, the unexplained part of a new case,
+and of a case by all cases of other groups
 
     v(q) = s(q, q) - k(q) D A D k(q)^T,     v_-g = diag((A_gg)^-1 - λ) / W_g
 
-`fit_ridge` and `fit_novelty` compute these for one kernel. `fit_verdict` takes the views, or the combination of them,
-that explain held-out groups best. Where cases are of several assets, the next query may come from a machine that nobody
-has seen, and which views carry over to it cannot be told from a few machines (docs/flagship.md). There it can pool
-instead of choosing: the ridges of all combinations of views, at three penalties, are averaged (the mean of their
-logits), each as certain as *held-out assets* let it be. One that fails on them hardly counts.
+`fit_ridge` and `fit_novelty` compute these for one kernel. `fit_verdict` chooses the views, or their combination, that
+explain held-out groups best. If cases are of several assets, the next query may come from an unknown machine, and a few
+machines do not show which views transfer to it (docs/flagship.md). Then it can pool instead: the logits of ridges on
+all combinations of views, at three penalties, are averaged, each calibrated on *held-out assets*. A ridge that fails on
+these hardly counts.
 
-A few cases say more by being near than by a hyperplane between them. Where `fit_verdict` is asked to, the posterior
-becomes p(c | q)^v exp(w n_c(q)) / sum, where n_c is how near the nearest incident of class c is; v and w follow from the
-number of incidents per class (`_nearest`).
+Few cases tell more by their nearness than by a ridge. With `nearest`, the posterior is
 
-`estimate_unseen_share` says how likely the next recording is of a type that no label names yet: the one estimate of
-unseen types, for Verdict's order and for a library's "unlike anything here".
+    p(c | q)^v exp(w n_c(q)) / sum
+
+where n_c is the nearness of the nearest incident of class c; v and w follow from the number of incidents per class
+(`_nearest`).
+
+`estimate_unseen_share` estimates the probability that the next recording has a type without any label, for Verdict's
+order and for a library's "unlike anything here".
 """
 
 from __future__ import annotations
@@ -43,36 +46,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.engine.protocols import Vectors, View
-from readbench.engine.rerankers._nearest import Incidents, count_incidents
+from readbench.engine.rerankers._nearest import (
+    MIN_PROBABILITY as MIN_PROBABILITY,
+    Array as Array,
+    Incidents,
+    count_incidents,
+    log_probability,
+    softmax,
+)
 from readbench.engine.windows import UNLABELLED
 
-Array = NDArray[np.float64]
 Blocks = list[NDArray[np.intp]]
-"""Cases that are held out together."""
+"""Blocks of cases that are held out together."""
 PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 POOLED_PENALTIES = (0.01, 0.1, 1.0)
-"""Those of the ridges that are pooled: more of them give the same and take longer."""
+"""Penalties of pooled ridges; more give the same result and take longer."""
 TEMPERATURES = tuple(2.0 ** np.arange(-1, 7, 0.5))
-TINY = 1e-30
-"""Least probability: what was rounded to zero is not impossible."""
-LARGEST = 2.0
-"""Likeness of a window and itself: a cosine of one, and the constant."""
-BALANCE = 0.5
-"""Power of a class's rarity in the weight of its cases: 0 ignores imbalance, 1 gives all classes the same weight."""
+SELF_KERNEL = 2.0
+"""Kernel value of a window with itself: a cosine of one, plus the constant."""
+RARITY_POWER = 0.5
+"""Power of class rarity in case weights: 0 ignores imbalance, 1 gives all classes the same weight."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ridge:
-    """Fitted decision values.
+    """A fitted ridge.
 
     Args:
         classes: (K,) labels.
         dual: (L, K) weights of the L cases; decision values are `(kernel + 1) @ dual`.
         penalty: λ.
-        temperature: decision values times this are the logits of the posterior.
+        temperature: factor from decision values to logits of the posterior.
         loss: mean negative log-likelihood of held-out cases, weighted by rarity.
         held_out: (L, K) posteriors of the cases by cases of other groups.
-        from_elsewhere: (L, K) the same by cases of other assets, where views are pooled; else as `held_out`.
+        from_elsewhere: (L, K) the same by cases of other assets, if views are pooled; else as `held_out`.
     """
 
     classes: NDArray[np.int32]
@@ -84,20 +91,20 @@ class Ridge:
     from_elsewhere: Array
 
     def logits(self, kernel: Array) -> Array:
-        """(Q, K) decision values from likenesses (Q, L) to the cases, times the temperature."""
+        """(Q, K) logits from cosines (Q, L) to the cases."""
         logits: Array = self.temperature * ((kernel + 1.0) @ self.dual)
         return logits
 
     def posterior(self, kernel: Array) -> Array:
-        """(Q, K) probabilities of the classes from likenesses (Q, L) to the cases."""
-        return _softmax(self.logits(kernel))
+        """(Q, K) probabilities of the classes from cosines (Q, L) to the cases."""
+        return softmax(self.logits(kernel))
 
 
 def fit_ridge(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.integer]) -> Ridge:
-    """The ridge whose penalty and temperature explain held-out cases best.
+    """Fit the ridge whose penalty and temperature explain held-out cases best.
 
     Args:
-        kernel: (L, L) likenesses of the cases; a constant is added for the level.
+        kernel: (L, L) cosines of the cases; a constant is added for the level.
         labels: (L,) at least one.
         groups: (L,) cases of one group are held out together.
 
@@ -116,7 +123,7 @@ def fit_ridge(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.integ
 
 @dataclass(frozen=True, eq=False)
 class RidgePool:
-    """Ridges on different kernels of the same cases: the mean of their logits, as certain as held-out cases let it be.
+    """Ridges on different kernels of the same cases: calibrated mean of their logits.
 
     Args:
         ridges: of the same classes.
@@ -130,20 +137,20 @@ class RidgePool:
 
     @classmethod
     def of(cls, ridges: Sequence[Ridge], labels: NDArray[np.int32]) -> Self:
-        """Of ridges that were fitted on the same cases with these labels (L,)."""
+        """Build from ridges fitted on the same cases with these labels (L,)."""
         codes = np.unique(labels, return_inverse=True)[1]
         mean = _mean_logs([ridge.held_out for ridge in ridges])
         temperature, _ = _calibrated(mean, codes, case_weights(codes))
-        return cls(tuple(ridges), temperature, _softmax(temperature * mean))
+        return cls(tuple(ridges), temperature, softmax(temperature * mean))
 
     def posterior(self, kernels: Sequence[Array]) -> Array:
-        """(Q, K) probabilities of the classes, from likenesses (Q, L) to the cases by each ridge's kernel."""
+        """(Q, K) probabilities of the classes from cosines (Q, L) to the cases, one kernel per ridge."""
         logits = [ridge.logits(kernel) for ridge, kernel in zip(self.ridges, kernels, strict=True)]
-        return _softmax(self.temperature * np.mean(logits, axis=0))
+        return softmax(self.temperature * np.mean(logits, axis=0))
 
 
 def _certain(labels: NDArray[np.int32]) -> Ridge:
-    """What cases of one class teach."""
+    """Ridge for cases of one class."""
     certain = np.ones((len(labels), 1))
     return Ridge(labels[:1], np.zeros((len(labels), 1)), 1.0, 1.0, 0.0, certain, certain)
 
@@ -152,7 +159,7 @@ def _certain(labels: NDArray[np.int32]) -> Ridge:
 class _Problem:
     """Cases of several classes, ready to be fitted with any penalty.
 
-    One decomposition of D S D serves all penalties; the constant in S is the level, which is penalised like the rest.
+    One decomposition of D S D serves all penalties; the constant in S is the level, which is penalised as well.
     """
 
     classes: NDArray[np.int32]
@@ -164,7 +171,7 @@ class _Problem:
 
     @classmethod
     def of(cls, kernel: Array, labels: NDArray[np.int32]) -> Self | None:
-        """The problem of a kernel (L, L); None where all cases are of one class."""
+        """Build from a kernel (L, L); None if all cases are of one class."""
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) == 1:
             return None
@@ -172,16 +179,16 @@ class _Problem:
         weights = case_weights(codes)
         root = np.sqrt(weights)[:, None]
         values, vectors = np.linalg.eigh(root * (kernel + 1.0) * root.T)
-        # A kernel has no values below zero; rounding has.
+        # A kernel has no negative eigenvalues; rounding may.
         return cls(classes, codes, targets, weights, np.maximum(values, 0.0), vectors)
 
     def fit(self, penalty: float, blocks: Blocks, *, certain_by: Blocks | None = None) -> Ridge:
-        """The ridge with this penalty.
+        """Fit the ridge with this penalty.
 
         Args:
             penalty: λ.
-            blocks: which cases are held out together, for its loss and its held-out posteriors.
-            certain_by: which are held out for its temperature; by default the same.
+            blocks: cases held out together, for its loss and held-out posteriors.
+            certain_by: cases held out together for its temperature; by default the same.
         """
         root = np.sqrt(self.weights)[:, None]
         solution = self.vectors @ ((self.vectors.T @ (root * self.targets)) / (self.values + penalty)[:, None])
@@ -191,13 +198,13 @@ class _Problem:
         if certain_by is not None:
             other = _without_own_block(half, solution, root, self.targets, certain_by)
         temperature, loss = _calibrated(other, self.codes, self.weights)
-        held_out, from_elsewhere = _softmax(temperature * decision), _softmax(temperature * other)
+        held_out, from_elsewhere = softmax(temperature * decision), softmax(temperature * other)
         return Ridge(self.classes, root * solution, penalty, temperature, loss, held_out, from_elsewhere)
 
 
 @dataclass(frozen=True, eq=False)
 class Novelty:
-    """How much of a window the cases leave unexplained.
+    """Unexplained share of windows, given the cases.
 
     Args:
         inverse: (L, L) D A D.
@@ -208,13 +215,13 @@ class Novelty:
     held_out: Array
 
     def unexplained_share(self, kernel: Array) -> Array:
-        """(Q,) shares in [0, 1] from likenesses (Q, L), cosines, to the cases."""
+        """(Q,) unexplained shares in [0, 1] from cosines (Q, L) to the cases."""
         near = kernel + 1.0
-        return _share(LARGEST - np.einsum("ql,ql->q", near @ self.inverse, near))
+        return _share(SELF_KERNEL - np.einsum("ql,ql->q", near @ self.inverse, near))
 
 
 def fit_novelty(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.integer], penalty: float) -> Novelty:
-    """The reach of cases.
+    """Fit the unexplained share of windows.
 
     Args:
         kernel: (L, L) cosines of the cases.
@@ -229,25 +236,25 @@ def fit_novelty(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.int
     held_out = np.empty(len(codes))
     for rows in held_out_blocks(codes, groups):
         # (A_gg)^-1 is the covariance of the block given all others, noise included.
-        own = np.diag(np.linalg.inv(inverse[np.ix_(rows, rows)]))
-        held_out[rows] = (own - penalty) / weights[rows]
+        variance = np.diag(np.linalg.inv(inverse[np.ix_(rows, rows)]))
+        held_out[rows] = (variance - penalty) / weights[rows]
     return Novelty(root * inverse * root.T, _share(held_out))
 
 
 def _share(variance: Array) -> Array:
-    """The variance as a share of what there is when no case is known, within rounding."""
-    return np.clip(variance / LARGEST, 0.0, 1.0)
+    """The variance as a share of that without any case, clipped to [0, 1]."""
+    return np.clip(variance / SELF_KERNEL, 0.0, 1.0)
 
 
 def case_weights(codes: NDArray[np.intp]) -> Array:
-    """(L,) weights of the cases: the rarer its class, the more a case weighs."""
+    """(L,) weights of the cases; larger for rare classes."""
     counts = np.bincount(codes)
-    weights: Array = (len(codes) / (len(counts) * counts)) ** BALANCE
+    weights: Array = (len(codes) / (len(counts) * counts)) ** RARITY_POWER
     return weights[codes]
 
 
 def find_single_group_cases(codes: NDArray[np.intp], groups: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """(L,) cases of a class that has one group only: no other group could tell them."""
+    """(L,) cases of a class with only one group, which no other group could predict."""
     pairs = np.unique(np.stack([codes, groups]), axis=1)
     single: NDArray[np.bool_] = np.bincount(pairs[0])[codes] == 1
     return single
@@ -256,13 +263,13 @@ def find_single_group_cases(codes: NDArray[np.intp], groups: NDArray[np.integer]
 def held_out_assets(
     codes: NDArray[np.intp], groups: NDArray[np.integer], assets: NDArray[np.integer]
 ) -> NDArray[np.integer]:
-    """(L,) what each case is held out with: its asset, or its group where the class has one asset only."""
+    """(L,) block that each case is held out with: its asset, or its group if the class has only one asset."""
     single = find_single_group_cases(codes, assets)
     return np.where(single, assets.max(initial=0) + 1 + groups, assets)
 
 
 def held_out_blocks(codes: NDArray[np.intp], groups: NDArray[np.integer]) -> Blocks:
-    """Which cases are held out together: groups, but single cases of a class that has one group only."""
+    """Blocks of cases held out together: groups, or single cases of a class with only one group."""
     lonely = find_single_group_cases(codes, groups)
     singly = [np.array([row]) for row in np.flatnonzero(lonely)]
     together = [np.flatnonzero((groups == group) & ~lonely) for group in np.unique(groups[~lonely])]
@@ -273,25 +280,25 @@ def _without_own_block(half: Array, solution: Array, root: Array, targets: Array
     """(L, K) decision values of each case by the cases outside its block.
 
     Args:
-        half: (L, L) H with A = H H^T, so that a block of A costs no more than its own rows.
+        half: (L, L) H with A = H H^T, so that a block of A costs only its rows.
         solution: (L, K) A D Y.
         root: (L, 1) square roots of the weights.
         targets: (L, K) Y.
-        blocks: cases that are held out together.
+        blocks: cases held out together.
     """
     decision = np.empty_like(targets)
     alone = np.array([rows[0] for rows in blocks if len(rows) == 1], np.intp)
-    own = np.einsum("ij,ij->i", half[alone], half[alone])[:, None]  # blocks of one, all at once
-    decision[alone] = targets[alone] - solution[alone] / own / root[alone]
+    diagonal = np.einsum("ij,ij->i", half[alone], half[alone])[:, None]  # blocks of one, all at once
+    decision[alone] = targets[alone] - solution[alone] / diagonal / root[alone]
     for rows in (rows for rows in blocks if len(rows) > 1):
-        # (A_gg)^-1 (A D Y)_g is D_g (Y_g - f_-g): the error at the cases that are held out, without fitting again.
+        # (A_gg)^-1 (A D Y)_g is D_g (Y_g - f_-g), the error at held-out cases, without fitting again.
         error = np.linalg.solve(half[rows] @ half[rows].T, solution[rows])
         decision[rows] = targets[rows] - error / root[rows]
     return decision
 
 
 def _calibrated(decision: Array, codes: NDArray[np.intp], weights: Array) -> tuple[float, float]:
-    """The temperature under which held-out cases are most likely, and their loss."""
+    """Temperature that maximises the likelihood of held-out cases, and their loss."""
     losses = []
     for temperature in TEMPERATURES:
         logits = temperature * decision
@@ -302,21 +309,15 @@ def _calibrated(decision: Array, codes: NDArray[np.intp], weights: Array) -> tup
     return float(TEMPERATURES[best]), losses[best]
 
 
-def _softmax(logits: Array) -> Array:
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    posterior: Array = shifted / shifted.sum(axis=1, keepdims=True)
-    return posterior
-
-
-MOST_CASES = 4096
-"""Labelled cases that a ridge is fitted on; above it, every class gives its share, evenly spread over its cases."""
-MOST_POOLED = 2048
-"""The same where ridges are pooled: there are several times as many of them."""
+MAX_CASES = 4096
+"""Maximum labelled cases that a ridge is fitted on; of more, every class keeps its share, evenly spread."""
+MAX_POOLED_CASES = 2048
+"""The same for pooled ridges, of which there are several."""
 
 
 @dataclass(frozen=True, eq=False)
 class Expert:
-    """A ridge on the mean cosine of some views, by their numbers."""
+    """A ridge on the mean cosine of some views, by their indices."""
 
     views: tuple[int, ...]
     ridge: Ridge
@@ -324,42 +325,42 @@ class Expert:
 
 @dataclass(frozen=True, eq=False)
 class _Cosines:
-    """M windows beside L cases.
+    """Cosines of M windows and L cases.
 
     Args:
-        views: (M, L) cosines in each view, by its number.
-        sees: (M, V) whether a view sees anything of a window.
+        views: (M, L) cosines in each view, by its index.
+        sees: (M, V) whether a window has a non-zero vector in a view.
     """
 
     views: dict[int, Vectors]
     sees: NDArray[np.bool_]
 
     def rows(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> _Cosines:
-        """Some of the windows."""
-        return _Cosines({v: own[chosen] for v, own in self.views.items()}, self.sees[chosen])
+        """Subset of the windows."""
+        return _Cosines({v: cosines[chosen] for v, cosines in self.views.items()}, self.sees[chosen])
 
     def mean(self, views: tuple[int, ...]) -> Array:
-        """(M, L) over some views."""
+        """(M, L) mean cosine over some views."""
         mean: Array = np.mean([self.views[v] for v in views], axis=0, dtype=np.float64)
         return mean
 
 
 @dataclass(frozen=True, eq=False)
 class FittedVerdict:
-    """What one set of labelled cases teaches: posteriors of queries and of items.
+    """Posteriors of queries and items, learned from one set of labelled cases.
 
     Args:
-        views: queries and items as each view sees them, rows of length one.
-        labels: (N,) of the corpus, -1 where unknown.
+        views: queries and items in each view, unit vectors.
+        labels: (N,) of the corpus, -1 if unknown.
         groups: (N,) numbers of the corpus's recordings.
-        cases: (L,) positions in the corpus of the labelled cases.
-        experts: fitted on the cases; where there are several, their logits are averaged.
+        cases: (L,) positions of the labelled cases in the corpus.
+        experts: fitted on the cases; if there are several, their logits are averaged.
         temperature: of the mean of their logits.
         held_out: (L, K) posteriors of the cases by cases of other groups.
-        from_elsewhere: (L, K) the same by cases of other assets, where views are pooled; else as `held_out`.
-        apart: (L,) what each case is held out with for it: its asset where views are pooled, else its group.
-        alone: the best ridge on each single view, by which it is judged whether the views tell a known story.
-        incidents: how near the cases of each class are; None where ridges alone decide.
+        from_elsewhere: (L, K) the same by cases of other assets, if views are pooled; else as `held_out`.
+        apart: (L,) block that each case is held out with for it: its asset if views are pooled, else its group.
+        alone: the best ridge on each single view, for novelty.
+        incidents: nearness of the labelled incidents; None if the ridges alone decide.
     """
 
     views: tuple[View, ...]
@@ -381,25 +382,25 @@ class FittedVerdict:
 
     @property
     def chosen(self) -> tuple[int, ...]:
-        """Numbers of the views that it uses."""
+        """Indices of the views that it uses."""
         return tuple(sorted({view for expert in self.experts for view in expert.views}))
 
     @property
     def pooled(self) -> bool:
-        """Whether ridges were averaged, because the cases are of several assets."""
+        """Whether ridges are averaged, because the cases are of several assets."""
         return len(self.experts) > 1
 
     @property
     def penalty(self) -> float:
-        """The penalty of its ridges; of several the geometric mean."""
+        """Penalty of its ridges; of several the geometric mean."""
         if len(self.experts) == 1:
             return self.experts[0].ridge.penalty
         return float(np.exp(np.mean([np.log(expert.ridge.penalty) for expert in self.experts])))
 
     @property
     def unseen_share(self) -> float:
-        """How likely a query is of a type that no case has."""
-        known = self.cases[self.labels[self.cases] != UNLABELLED]  # a label may have been taken back since
+        """Probability that a query is of a type without any case."""
+        known = self.cases[self.labels[self.cases] != UNLABELLED]  # a label may have been removed since
         return estimate_unseen_share(self.labels[known], self.groups[known])
 
     def query_likeness(self, queries: NDArray[np.intp]) -> Array:
@@ -419,33 +420,33 @@ class FittedVerdict:
         return self._posterior(self._compare([view.items[items] for view in self.views]))
 
     def query_decisions(self, queries: NDArray[np.intp]) -> tuple[list[Array], NDArray[np.bool_]]:
-        """Logits (M, K) of queries (M,) by each ridge on a single view, and (M, views) whether that sees them."""
+        """(M, K) logits of queries (M,) by each single-view ridge; (M, views) whether the view is non-zero."""
         asked = self._asked.rows(queries)
         logits = [expert.ridge.logits(asked.mean(expert.views)) for expert in self.alone]
         return logits, np.stack([asked.sees[:, expert.views[0]] for expert in self.alone], axis=1)
 
     def query_cosines(self, queries: NDArray[np.intp]) -> list[Array]:
-        """(M, L) cosines of queries (M,) and the cases, by each view that has a ridge of its own."""
+        """(M, L) cosines of queries (M,) and the cases in each view with a single-view ridge."""
         asked = self._asked.rows(queries)
         return [asked.mean(expert.views) for expert in self.alone]
 
     def case_cosines(self, rows: NDArray[np.intp]) -> tuple[list[Array], NDArray[np.bool_]]:
-        """(M, M) cosines of some of the cases by the same views, and (M, views) whether these see them."""
+        """(M, M) cosines of some cases in the same views; (M, views) whether the view is non-zero."""
         taught = [self._taught[expert.views[0]][rows].astype(np.float64) for expert in self.alone]
-        return [own @ own.T for own in taught], np.stack([own.any(axis=1) for own in taught], axis=1)
+        return [units @ units.T for units in taught], np.stack([units.any(axis=1) for units in taught], axis=1)
 
     def votes(self, query: int, column: int) -> Array:
-        """(L,) what each case adds to the decision value of one class for a query; of several ridges the mean."""
+        """(L,) contribution of each case to the decision value of one class for a query; mean of several ridges."""
         beside = self._asked.rows(np.array([query]))
         able = [*compress(self.experts, self._able(beside.sees)[0].tolist())]
         likeness = [beside.mean(expert.views)[0] + 1.0 for expert in able]
-        votes = [own * expert.ridge.dual[:, column] for own, expert in zip(likeness, able, strict=True)]
+        votes = [near * expert.ridge.dual[:, column] for near, expert in zip(likeness, able, strict=True)]
         mean: Array = np.average(votes, axis=0, weights=[expert.ridge.temperature for expert in able])
         return mean
 
     @cached_property
     def _asked(self) -> _Cosines:
-        """The queries beside the cases, compared once for all that is asked of them."""
+        """Cosines of queries and cases, computed once."""
         return self._compare([view.queries for view in self.views])
 
     def _posterior(self, beside: _Cosines) -> Array:
@@ -458,39 +459,56 @@ class FittedVerdict:
             logits[rows] = np.mean([e.ridge.logits(some.mean(e.views)) for e in experts], axis=0)
         logits *= self.temperature
         if self.incidents:
-            logits = self.incidents.ridge_weight * logits + self.incidents.nearness(beside.mean(self._every_view))
-        return _softmax(logits)
+            near = self.incidents.nearness(beside.mean(self._every_view))
+            logits = self.incidents.exponent * (self.incidents.ridge_weight * log_probability(softmax(logits)) + near)
+        return softmax(logits)
 
     @property
     def _every_view(self) -> tuple[int, ...]:
         return tuple(expert.views[0] for expert in self.alone)
 
     def _able(self, sees: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """(M, E) the experts that each window is shown to: those whose views all see something of it, else all."""
+        """(M, E) experts used for each window: those whose views are all non-zero, else all."""
         able = np.stack([sees[:, expert.views].all(axis=1) for expert in self.experts], axis=1)
         return able | ~able.any(axis=1, keepdims=True)
 
     def _compare(self, vectors: list[Vectors]) -> _Cosines:
-        """Windows beside the cases, in the views that are used."""
+        """Cosines of windows and cases in the used views."""
         cosines = {v: vectors[v] @ taught.T for v, taught in self._taught.items()}
-        return _Cosines(cosines, np.stack([own.any(axis=1) for own in vectors], axis=1))
+        return _Cosines(cosines, np.stack([rows.any(axis=1) for rows in vectors], axis=1))
 
     @cached_property
     def _taught(self) -> dict[int, Vectors]:
-        """(L, D) the cases in the views that are used."""
+        """(L, D) cases in the used views."""
         whole = len(self.cases) == len(self.labels)
         used = sorted({*self.chosen, *(view for expert in self.alone for view in expert.views)})
         return {v: self.views[v].items if whole else self.views[v].items[self.cases] for v in used}
 
     def beside(self, queries: Sequence[Vectors]) -> FittedVerdict:
-        """The same judgement with other queries in its views."""
-        views = tuple(View(own, view.items) for own, view in zip(queries, self.views, strict=True))
+        """The same judgement with other queries."""
+        views = tuple(View(vectors, view.items) for vectors, view in zip(queries, self.views, strict=True))
         return self._alike(replace(self, views=views))
 
     def on(self, items: Sequence[Vectors], labels: NDArray[np.int32], groups: NDArray[np.int64]) -> FittedVerdict:
-        """The same judgement on a corpus with more items behind those that taught it, or with other labels of them."""
-        views = tuple(View(own[:0], own) for own in items)
+        """The same judgement on a corpus with more items, or with other labels."""
+        views = tuple(View(vectors[:0], vectors) for vectors in items)
         return self._alike(replace(self, views=views, labels=labels, groups=groups))
+
+    def with_incidents(self) -> FittedVerdict:
+        """The same, with the nearness of its incidents in all posteriors."""
+        taught = [self._taught[view].astype(np.float64) for view in self._every_view]
+        kernel = np.mean([vectors @ vectors.T for vectors in taught], axis=0)
+        groups = self.groups[self.cases]
+        incidents = Incidents.of(kernel, self.labels[self.cases], groups)
+
+        def combine(posterior: Array, blocks: NDArray[np.integer]) -> Array:
+            return incidents.ridge_weight * log_probability(posterior) + incidents.held_out(kernel, blocks)
+
+        logits = combine(self.held_out, groups)
+        incidents = replace(incidents, exponent=incidents.calibrate(logits))
+        held_out = softmax(incidents.exponent * logits)
+        elsewhere = softmax(incidents.exponent * combine(self.from_elsewhere, self.apart))
+        return self._alike(replace(self, incidents=incidents, held_out=held_out, from_elsewhere=elsewhere))
 
     @property
     def incidents_per_class(self) -> float:
@@ -498,24 +516,24 @@ class FittedVerdict:
         return count_incidents(self.labels[self.cases], self.groups[self.cases]) / len(self.classes)
 
     def _alike(self, other: FittedVerdict) -> FittedVerdict:
-        other.__dict__["_taught"] = self._taught  # what taught it stays
+        other.__dict__["_taught"] = self._taught  # the cases it was learned from do not change
         return other
 
     def shared(self, queries: NDArray[np.intp], items: NDArray[np.int64]) -> Array:
         """(M, K) probability that each item shares the fault type of its query.
 
         Args:
-            queries: (M,) their numbers.
-            items: (M, K) positions in the corpus, one row a query.
+            queries: (M,) indices of queries.
+            items: (M, K) positions in the corpus, one row per query.
         """
         used, places = np.unique(items, return_inverse=True)
         alike = self.query_posterior(queries) @ self.opinion(used).T
         return np.take_along_axis(alike, places.reshape(items.shape), axis=1)
 
     def opinion(self, items: NDArray[np.intp]) -> Array:
-        """(M, K) probabilities of the classes of items: their label, else the ridges' opinion.
+        """(M, K) probabilities of the classes of items: their label, else the posterior.
 
-        A label that is no class, as that of a known normal which taught nothing, leaves a row of zeros.
+        A label that is no class, as of a known normal that was not learned from, gives a row of zeros.
         """
         labels = self.labels[items]
         opinion = (labels[:, None] == self.classes).astype(np.float64)
@@ -534,33 +552,18 @@ def fit_verdict(
     *,
     nearest: bool = False,
 ) -> FittedVerdict:
-    """Learn from labelled cases: on the views that explain held-out groups best, or on all that see half of the cases.
+    """Learn from labelled cases, on the views that explain held-out groups best or pooled over views.
 
     Args:
-        views: queries and items, rows of length one, zero where a view sees nothing of a window.
-        cases: positions in the corpus of those to learn from, at least one.
-        labels: (N,) of the corpus, -1 where unknown.
+        views: queries and items, unit vectors, zero if a view has nothing of a window.
+        cases: positions of the cases in the corpus, at least one.
+        labels: (N,) of the corpus, -1 if unknown.
         groups: (N,) of the corpus.
-        assets: (N,) of the corpus, to pool views where there are several; None chooses views.
-        nearest: whether the nearest cases count beside the ridges.
+        assets: (N,) of the corpus, to pool views if there are several; None chooses views.
+        nearest: also use the nearness of the labelled incidents.
     """
     fitted = _fit_ridges(views, cases, labels, groups, assets)
-    if not nearest or len(fitted.classes) == 1:
-        return fitted
-    kernel = np.mean([fitted._taught[v].astype(np.float64) @ fitted._taught[v].T for v in fitted._every_view], axis=0)
-    taught = labels[fitted.cases]
-    incidents = Incidents.of(kernel, taught, groups[fitted.cases])
-
-    def count_nearest(posterior: Array, apart: NDArray[np.integer]) -> Array:
-        logs = incidents.ridge_weight * np.log(np.maximum(posterior, TINY))
-        return _softmax(logs + incidents.held_out(kernel, apart))
-
-    return replace(
-        fitted,
-        incidents=incidents,
-        held_out=count_nearest(fitted.held_out, groups[fitted.cases]),
-        from_elsewhere=count_nearest(fitted.from_elsewhere, fitted.apart),
-    )
+    return fitted.with_incidents() if nearest and len(fitted.classes) > 1 else fitted
 
 
 def _fit_ridges(
@@ -571,37 +574,37 @@ def _fit_ridges(
     assets: NDArray[np.int64] | None,
 ) -> FittedVerdict:
     pooling = assets is not None and len(np.unique(assets[cases])) > 1 and len(np.unique(labels[cases])) > 1
-    cases = subsample_cases(cases, labels, MOST_POOLED if pooling else MOST_CASES)
+    cases = subsample_cases(cases, labels, MAX_POOLED_CASES if pooling else MAX_CASES)
     seeing = [v for v, view in enumerate(views) if 2 * view.items[cases].any(axis=1).sum() >= len(cases)]
     numbers = seeing or [*range(len(views))]
     taught = {v: views[v].items[cases].astype(np.float64) for v in numbers}
-    kernels = {v: own @ own.T for v, own in taught.items()}
+    kernels = {v: rows @ rows.T for v, rows in taught.items()}
     choices = [chosen for size in range(len(numbers)) for chosen in combinations(numbers, size + 1)]
     joined = ((chosen, np.mean([kernels[v] for v in chosen], axis=0)) for chosen in choices)
-    own = labels[cases]
+    known_labels = labels[cases]
     if assets is None or not pooling:
-        fits = [Expert(chosen, fit_ridge(kernel, own, groups[cases])) for chosen, kernel in joined]
+        fits = [Expert(chosen, fit_ridge(kernel, known_labels, groups[cases])) for chosen, kernel in joined]
         best = min(fits, key=lambda expert: expert.ridge.loss)
         known = best.ridge.held_out
         alone = _choose_alone(fits)
         return FittedVerdict(views, labels, groups, cases, (best,), 1.0, known, known, groups[cases], alone)
-    experts = _fit_pool(joined, own, groups[cases], assets[cases])
-    codes = np.unique(own, return_inverse=True)[1]
+    experts = _fit_pool(joined, known_labels, groups[cases], assets[cases])
+    codes = np.unique(known_labels, return_inverse=True)[1]
     mean = _mean_logs([expert.ridge.held_out for expert in experts])
     temperature, _ = _calibrated(mean, codes, case_weights(codes))
-    elsewhere = _softmax(temperature * _mean_logs([expert.ridge.from_elsewhere for expert in experts]))
-    known, alone = _softmax(temperature * mean), _choose_alone(experts)
+    elsewhere = softmax(temperature * _mean_logs([expert.ridge.from_elsewhere for expert in experts]))
+    known, alone = softmax(temperature * mean), _choose_alone(experts)
     apart = held_out_assets(codes, groups[cases], assets[cases])
     return FittedVerdict(views, labels, groups, cases, experts, temperature, known, elsewhere, apart, alone)
 
 
 def _mean_logs(posteriors: list[Array]) -> Array:
-    mean: Array = np.mean([np.log(np.maximum(own, TINY)) for own in posteriors], axis=0)
+    mean: Array = np.mean([log_probability(posterior) for posterior in posteriors], axis=0)
     return mean
 
 
 def _choose_alone(experts: Iterable[Expert]) -> tuple[Expert, ...]:
-    """Of the ridges on each single view the one that explains held-out cases best."""
+    """The single-view ridge of each view that explains held-out cases best."""
     best: dict[int, Expert] = {}
     for expert in experts:
         view = expert.views[0]
@@ -616,7 +619,7 @@ def _fit_pool(
     groups: NDArray[np.int64],
     assets: NDArray[np.int64],
 ) -> tuple[Expert, ...]:
-    """The ridges of all combinations of views and pooled penalties, each as certain as held-out assets let it be."""
+    """Ridges of all combinations of views and pooled penalties, each calibrated on held-out assets."""
     codes = np.unique(labels, return_inverse=True)[1]
     blocks = held_out_blocks(codes, groups)
     other_assets = held_out_blocks(codes, held_out_assets(codes, groups, assets))
@@ -630,28 +633,28 @@ def _fit_pool(
 
 
 def estimate_unseen_share(labels: NDArray[np.int32], groups: NDArray[np.int64]) -> float:
-    """How likely the next recording is of a type that no label names yet, from the types met in one recording only.
+    """Probability that the next recording has a type without any label, from the types seen in one recording only.
 
-    One is added to both counts: two recordings of one type are no proof that there is no other. The estimate is never
-    taken for certainty: G recordings, each of another type, are not enough to say more than G / (G + 1).
+    One is added to both counts: two recordings of one type do not prove that there is no other. The estimate is at most
+    G / (G + 1) for G recordings, even if each has another type.
 
     >>> estimate_unseen_share(np.array([1, 1, 1, 2], np.int32), np.array([0, 0, 1, 2]))
     0.5
     """
-    # Good (1953): the chance of something new is the share of what was met once; recordings count, not windows.
+    # Good (1953): the probability of a new type is the share of types seen once; recordings count, not windows.
     types, _ = np.unique(np.stack([labels, groups]), axis=1)
     _, recordings = np.unique(types, return_counts=True)
     count = len(np.unique(groups))
     return float(min((recordings == 1).sum() + 1, count) / (count + 1))
 
 
-def subsample_cases(cases: NDArray[np.intp], labels: NDArray[np.int32], most: int = MOST_CASES) -> NDArray[np.intp]:
-    """All cases, or about `most` of them: every class its share, one at least, evenly spread."""
+def subsample_cases(cases: NDArray[np.intp], labels: NDArray[np.int32], most: int = MAX_CASES) -> NDArray[np.intp]:
+    """All cases, or about `most` of them: each class keeps its share, at least one case, evenly spread."""
     if len(cases) <= most:
         return cases
     kept = []
     for label in np.unique(labels[cases]):
-        own = cases[labels[cases] == label]
-        count = max(1, len(own) * most // len(cases))
-        kept.append(own[np.linspace(0, len(own) - 1, count).astype(np.intp)])
+        members = cases[labels[cases] == label]
+        count = max(1, len(members) * most // len(cases))
+        kept.append(members[np.linspace(0, len(members) - 1, count).astype(np.intp)])
     return np.sort(np.concatenate(kept))

@@ -1,9 +1,9 @@
 """Exact search for the nearest vectors, in one pass over a corpus that may be larger than memory.
 
-Each vector is rounded to small integers, whose inner products are cheap and tell how similar two vectors can be at
-most. Only what could be among the k best is compared in double precision. The answer is therefore that of the full
-comparison, whatever the number of threads, and equal vectors get equal scores. On a GPU the first look is a product in
-single precision; the answer is the same.
+Vectors are rounded to small integers, whose inner products give an upper bound of each similarity at low cost. Only
+vectors that may be among the k best are compared in double precision. The result is that of the full comparison for
+any number of threads, and equal vectors get equal scores. On a GPU the bound is a product in single precision, and the
+result is the same.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from readbench.engine.protocols import Metric, Scores, Vectors
 from readbench.errors import NotFiniteError, ParameterError, UsageError
 
 MOST_QUERIES = 512
-"""Queries that pass over the corpus together: their codes should stay in a core's cache."""
+"""Queries compared in one pass over the corpus: their codes should fit in the cache of a core."""
 HEAP_ITEMS = 2**22
-"""Fewer of them where k is large: a thread keeps the k best of each query, 12 bytes an item."""
+"""Largest number of queries times k in a pass; a thread needs 12 bytes for each."""
 CENTRE_ROWS = 4096
-"""Distances are taken around the mean of the first vectors, so that little is lost where all are far from zero."""
+"""Vectors whose mean is subtracted before rounding, which keeps precision where all are far from zero."""
 
 
 def top_k(
@@ -97,7 +97,7 @@ def _require_finite(vectors: Vectors, kind: str, offset: int = 0) -> None:
 
 
 def _centre(corpus: Vectors, metric: Metric) -> Vectors:
-    """What both sides are shifted by before they are rounded; a cosine does not allow any."""
+    """(D,) subtracted from both sides before rounding; zeros for cosines."""
     if metric == "cosine":
         return np.zeros(corpus.shape[1], np.float32)
     head = corpus[:CENTRE_ROWS]
@@ -108,7 +108,7 @@ def _centre(corpus: Vectors, metric: Metric) -> Vectors:
 
 @dataclass(frozen=True, eq=False)
 class _Rounded:
-    """Queries as the kernels take them.
+    """Queries in the form that the kernels read.
 
     Args:
         vectors: (Q, D) as given.
@@ -132,7 +132,7 @@ class _Rounded:
 
     @classmethod
     def of(cls, queries: Vectors, centre: Vectors, metric: Metric) -> Self:
-        """Round the queries, and measure in double precision what that leaves out."""
+        """Round the queries, and measure the rounding error in double precision."""
         from readbench.engine.kernels.codes import largest_code, pack_queries  # noqa: PLC0415 - compiles
 
         shifted = queries.astype(np.float64) - centre
@@ -169,7 +169,7 @@ def _tiles(steps: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np
 
 
 def _search(rounded: _Rounded, corpus: Vectors, k: int, team: Team) -> tuple[NDArray[np.int64], Scores]:
-    """Each thread searches its share of the corpus; the best of the best remain."""
+    """Each thread searches its share of the corpus; their results are merged."""
     found = team.each(lambda own: _scan(rounded, corpus, own.start, own.stop, k), team.shares(len(corpus)))
     items, scores = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     order = np.lexsort((items, -scores))[:, :k]
@@ -177,7 +177,7 @@ def _search(rounded: _Rounded, corpus: Vectors, k: int, team: Team) -> tuple[NDA
 
 
 def _scan(rounded: _Rounded, corpus: Vectors, first: int, last: int, k: int) -> tuple[NDArray[np.int64], Scores]:
-    """The k best of corpus vectors [first, last) in no order; places that are left score -inf."""
+    """The k best of corpus vectors [first, last), unordered; unused places score -inf."""
     from readbench.engine.kernels.codes import ROWS, pair_count  # noqa: PLC0415
     from readbench.engine.kernels.memory import BLOCK, allocate_aligned  # noqa: PLC0415
     from readbench.engine.kernels.nearest import scan  # noqa: PLC0415
@@ -220,6 +220,6 @@ def _on_gpu(queries: Vectors, corpus: Vectors, centre: Vectors, k: int, metric: 
 
 
 def _refuse(corpus: Vectors, bad: int) -> NoReturn:
-    """Say what is wrong with a vector."""
+    """Raise the error about a vector that cannot be compared."""
     _require_finite(corpus[bad : bad + 1], "corpus", bad)
     raise ParameterError(f"Vector {bad} of the corpus vectors is too large to be compared; scale the vectors.")

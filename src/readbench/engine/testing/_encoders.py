@@ -1,4 +1,4 @@
-"""Checks that every registered encoder passes, whatever it is."""
+"""Checks that every registered encoder must pass."""
 
 # mypy: disable-error-code="type-abstract"
 from __future__ import annotations
@@ -20,12 +20,12 @@ from readbench.engine.testing._samples import not_asked, require_abilities, samp
 from readbench.engine.windows import WindowSet
 
 EncoderCheck = Callable[[str], None]
-"""Takes the text of an encoder with its parameters and raises AssertionError where it breaks the contract."""
+"""Takes the text of an encoder with its parameters; raises AssertionError if it breaks the contract."""
 
 
 @shows_unwritten_memory
 def vectors_have_one_length(encoder: str) -> None:
-    """(N, D) float32, finite, of one D for ragged windows of corpus and queries."""
+    """Vectors are (N, D) float32 and finite, with one D for ragged windows of corpus and queries."""
     corpus = sample_windows(12, channels=5, length=40, ragged=True)
     queries = sample_windows(5, channels=7, length=56, ragged=True, seed=1)
     built = _fitted(encoder, corpus)
@@ -39,21 +39,21 @@ def vectors_have_one_length(encoder: str) -> None:
 
 @shows_unwritten_memory
 def one_channel_and_one_window_are_enough(encoder: str) -> None:
-    """A library may begin with one univariate case."""
+    """A single univariate window can be encoded: a library may begin with one."""
     windows = sample_windows(1, channels=1)
     assert np.isfinite(_fitted(encoder, windows).encode(windows)).all()
 
 
 @shows_unwritten_memory
 def constant_channels_do_not_break_it(encoder: str) -> None:
-    """A sensor that never moves still gives finite vectors."""
+    """A constant channel gives finite vectors."""
     flat = WindowSet.from_arrays(list(np.full((6, 2, 32), 3.0)))
     assert np.isfinite(_fitted(encoder, flat).encode(flat)).all()
 
 
 @shows_unwritten_memory
 def one_window_is_a_batch(encoder: str) -> None:
-    """The vector of a window does not depend on the other windows beside it, up to rounding."""
+    """The vector of a window does not depend on other windows, up to rounding."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     built = _fitted(encoder, corpus)
     alone = np.concatenate([built.encode(queries[i : i + 1]) for i in range(5)])
@@ -62,7 +62,7 @@ def one_window_is_a_batch(encoder: str) -> None:
 
 @shows_unwritten_memory
 def results_repeat(encoder: str) -> None:
-    """Fitted twice on the same data, it gives the same bytes under the same fingerprint."""
+    """Two fits on the same data give identical bytes and fingerprints."""
     corpus = sample_windows(12)
     one, two = _fitted(encoder, corpus), _fitted(encoder, corpus)
     assert one.fingerprint() == two.fingerprint()
@@ -71,7 +71,7 @@ def results_repeat(encoder: str) -> None:
 
 @shows_unwritten_memory
 def other_vectors_have_another_fingerprint(encoder: str) -> None:
-    """What changes a vector changes the fingerprint, under which vectors are kept: here, what it is fitted on."""
+    """Encoders fitted on other data have other fingerprints if their vectors differ."""
     queries = sample_windows(4, seed=2)
     one, two = (_fitted(encoder, sample_windows(12, seed=seed)) for seed in (0, 1))
     if not np.array_equal(one.encode(queries), two.encode(queries)):
@@ -80,7 +80,7 @@ def other_vectors_have_another_fingerprint(encoder: str) -> None:
 
 @shows_unwritten_memory
 def inputs_stay_as_they_were(encoder: str) -> None:
-    """Neither fitting nor encoding changes a window."""
+    """Windows are not modified."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     before = corpus.fingerprint(), queries.fingerprint()
     _fitted(encoder, corpus).encode(queries)
@@ -89,7 +89,7 @@ def inputs_stay_as_they_were(encoder: str) -> None:
 
 @shows_unwritten_memory
 def labels_are_not_read(encoder: str) -> None:
-    """Other labels in the corpus change nothing, even if they were there to be read."""
+    """Corpus labels have no effect."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     relabelled = replace(corpus, labels=np.roll(corpus.labels, 1), groups=corpus.assets, times=-corpus.times)
     one, two = (_built(encoder).fit(windows, windows[:0]).encode(queries) for windows in (corpus, relabelled))
@@ -98,9 +98,9 @@ def labels_are_not_read(encoder: str) -> None:
 
 @shows_unwritten_memory
 def corpus_dependence_is_declared(encoder: str) -> None:
-    """One that declares itself independent of the corpus gives a window the same vector whatever it was fitted on.
+    """An encoder declared as independent of the corpus gives equal vectors after fitting on another corpus.
 
-    The statistics that windows are scaled by belong to the task and stay the same.
+    Scaling statistics belong to the task and stay the same.
     """
     if _built(encoder).corpus_dependent:
         raise not_asked(encoder, "corpus_dependent")
@@ -112,7 +112,7 @@ def corpus_dependence_is_declared(encoder: str) -> None:
 
 @shows_unwritten_memory
 def weights_are_known_before_fitting(encoder: str) -> None:
-    """One that reads files says what they hold as soon as it is built, and the same after fitting."""
+    """The hash of weight files is known when the encoder is built, and fitting does not change it."""
     leg = BuiltLeg(parse(encoder).legs[0])
     pretrained = leg.part.able(Pretrained)
     if pretrained is None:
@@ -126,16 +126,16 @@ def weights_are_known_before_fitting(encoder: str) -> None:
 
 @shows_unwritten_memory
 def declared_abilities_are_there(encoder: str) -> None:
-    """What it declares to be able to do, it has the members for."""
+    """It has the members of its declared abilities."""
     require_abilities(ENCODERS.get(parse(encoder).legs[0].stage.name), _built(encoder))
 
 
 @shows_unwritten_memory
 def it_travels_between_processes(encoder: str) -> None:
-    """Fitted, it can be pickled and gives the same vectors afterwards."""
+    """A fitted encoder is picklable, and its copy gives equal vectors."""
     corpus = sample_windows(12)
     built = _fitted(encoder, corpus)
-    copy: Encoder = pickle.loads(pickle.dumps(built))  # noqa: S301 - our own bytes
+    copy: Encoder = pickle.loads(pickle.dumps(built))  # noqa: S301 - bytes of this function
     assert copy.fingerprint() == built.fingerprint()
     np.testing.assert_allclose(copy.encode(corpus), built.encode(corpus), rtol=1e-5, atol=1e-6)
 

@@ -1,7 +1,7 @@
-"""Memory that nobody has written, made to show.
+"""Fill uninitialised memory with NaN, so that unwritten rows show in tests.
 
-`np.empty` gives whatever was there before: often zeros, or what the last call left, so that a row that is never written
-looks right in a test and wrong once in a while elsewhere. Here it gives NaN, or the largest integer.
+`np.empty` often returns zeros or the result of the last call, so that a row that is never written looks right in a test
+and is wrong once in a while elsewhere. Here it returns NaN, or the largest integer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Check = TypeVar("Check", bound=Callable[..., None])
 
 
 def _fill(array: NDArray[Any]) -> None:
-    """Write what no computation means: NaN, the largest integer, True; other kinds stay as they are."""
+    """Fill with NaN, the largest integer or True; other types stay as they are."""
     kind = array.dtype.kind
     if array.dtype.names:
         for name in array.dtype.names:
@@ -29,16 +29,16 @@ def _fill(array: NDArray[Any]) -> None:
     elif kind in "iu":
         array.fill(np.iinfo(array.dtype).max)
     elif kind == "b":
-        array.fill(True)  # noqa: FBT003 - what it is filled with
+        array.fill(True)  # noqa: FBT003 - the fill value
     elif kind in "mM":
         array.fill(np.array("NaT", array.dtype))
 
 
-def _filling(allocate: Any) -> Any:  # noqa: ANN401 - a function of numpy, and the same
-    """The same function with its arrays filled."""
+def _filling(allocate: Any) -> Any:  # noqa: ANN401 - a function of numpy
+    """Wrap an allocating function to fill its arrays."""
 
     @wraps(allocate)
-    def allocate_filled(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - as the function
+    def allocate_filled(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - same signature as the function
         array = allocate(*args, **options)
         if isinstance(array, np.ndarray):
             _fill(array)
@@ -53,11 +53,11 @@ _FILLED = {name: _filling(allocate) for name, allocate in _ORIGINALS.items()}
 
 @cache
 def _introduce_to_numba() -> None:
-    """Code that is compiled while memory is filled finds the functions that numba knows."""
+    """Let numba compile code that refers to the wrapped functions."""
     from numba.core.registry import cpu_target  # noqa: PLC0415 - slow to import
 
     compiler = cpu_target.typing_context
-    cpu_target.target_context.refresh()  # what numba knows of numpy is registered by its back end
+    cpu_target.target_context.refresh()  # numba's back end registers numpy functions
     compiler.refresh()
     for name, filled in _FILLED.items():
         compiler.insert_global(filled, compiler.resolve_value_type(_ORIGINALS[name]))
@@ -65,9 +65,9 @@ def _introduce_to_numba() -> None:
 
 @contextmanager
 def unwritten_memory_shown() -> Iterator[None]:
-    """Arrays of `np.empty` and `np.empty_like` are full of NaN, of the largest integer, or of True.
+    """Fill arrays of `np.empty` and `np.empty_like` with NaN, the largest integer, or True inside the block.
 
-    What compiled code allocates stays as it is; so does what libraries allocate under another name.
+    Compiled code and libraries that allocate otherwise are not affected.
 
     >>> with unwritten_memory_shown():
     ...     np.empty(2), np.empty_like([3])
@@ -79,5 +79,5 @@ def unwritten_memory_shown() -> Iterator[None]:
 
 
 def shows_unwritten_memory(check: Check) -> Check:
-    """Decorator: a check during which unwritten memory shows."""
+    """Decorate a check to run inside `unwritten_memory_shown`."""
     return unwritten_memory_shown()(check)

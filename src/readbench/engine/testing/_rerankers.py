@@ -1,4 +1,4 @@
-"""Checks that every registered reranker passes, whatever it does."""
+"""Checks that every registered reranker must pass."""
 
 # mypy: disable-error-code="type-abstract"
 from __future__ import annotations
@@ -22,15 +22,15 @@ from readbench.engine.testing._samples import not_asked, require_abilities, samp
 from readbench.engine.windows import NORMAL, UNLABELLED
 
 RerankerCheck = Callable[[str], None]
-"""Takes the text of a reranker, as it stands after `+`, and raises AssertionError where it breaks the contract."""
+"""Takes the text of a reranker, as after `+`; raises AssertionError if it breaks the contract."""
 FEW_QUERIES = 9
-MOST_CALIBRATION_ERROR = 0.05
-"""What the probabilities of a reranker with opinions may err by, on average."""
+MAX_CALIBRATION_ERROR = 0.05
+"""Maximum expected calibration error of a reranker with opinions."""
 
 
 @shows_unwritten_memory
 def every_candidate_gets_a_score(reranker: str) -> None:
-    """(Q, K) float32, finite, for pools of any depth, corpora down to one item, and no query at all."""
+    """Scores are (Q, K) float32 and finite for pools of any depth, one item, and no queries."""
     pools = [sample_pool(0), sample_pool(1, labelled=0.5), sample_pool(2, items=1, depth=1), sample_pool(3, queries=0)]
     for pool in [*pools, sample_pool(4, depth=30, labelled=0.2)]:
         scores = _built(reranker).rerank(pool)
@@ -41,7 +41,7 @@ def every_candidate_gets_a_score(reranker: str) -> None:
 
 @shows_unwritten_memory
 def candidates_all_alike_do_not_break_it(reranker: str) -> None:
-    """Equal vectors, equal scores and vectors of length zero still give finite scores."""
+    """Equal vectors, equal scores and zero vectors give finite scores."""
     pool = sample_pool(0)
     for value in (0.0, 1.0):
         flat = replace(
@@ -55,7 +55,7 @@ def candidates_all_alike_do_not_break_it(reranker: str) -> None:
 
 @shows_unwritten_memory
 def the_pool_stays_as_it_was(reranker: str) -> None:
-    """Nothing of what it was given is changed."""
+    """The pool is not modified."""
     pool = sample_pool(1, labelled=0.6)
     before = [array.copy() for array in _arrays(pool)]
     _built(reranker).rerank(pool)
@@ -65,7 +65,7 @@ def the_pool_stays_as_it_was(reranker: str) -> None:
 
 @shows_unwritten_memory
 def one_query_is_a_batch(reranker: str) -> None:
-    """Scores of a query do not depend on the other queries beside it, up to rounding."""
+    """Scores of a query do not depend on other queries, up to rounding."""
     pool = _own_labels(sample_pool(5, queries=FEW_QUERIES))
     together = _built(reranker).rerank(pool)
     alone = np.concatenate([_built(reranker).rerank(_only(pool, query)) for query in range(FEW_QUERIES)])
@@ -74,14 +74,14 @@ def one_query_is_a_batch(reranker: str) -> None:
 
 @shows_unwritten_memory
 def results_repeat(reranker: str) -> None:
-    """Built and used twice, it gives the same bytes."""
+    """Two runs give identical bytes."""
     pool = sample_pool(6, labelled=0.7)
     assert _built(reranker).rerank(pool).tobytes() == _built(reranker).rerank(pool).tobytes()
 
 
 @shows_unwritten_memory
 def labels_are_read_only_where_declared(reranker: str) -> None:
-    """Without `uses_labels`, labels change nothing, even if they were there to be read."""
+    """Without `uses_labels`, labels have no effect."""
     pool, built = sample_pool(7), _built(reranker)
     if built.uses_labels:
         raise not_asked(reranker, "uses_labels")
@@ -90,7 +90,7 @@ def labels_are_read_only_where_declared(reranker: str) -> None:
 
 @shows_unwritten_memory
 def without_labels_the_base_order_stays(reranker: str) -> None:
-    """One that reads labels has nothing to go by where none is known."""
+    """A reranker that uses labels keeps the base order if none is known."""
     pool, built = _without_labels(sample_pool(8)), _built(reranker)
     if not built.uses_labels:
         raise not_asked(reranker, "that it reads no labels")
@@ -99,7 +99,7 @@ def without_labels_the_base_order_stays(reranker: str) -> None:
 
 @shows_unwritten_memory
 def labels_of_other_queries_are_not_read(reranker: str) -> None:
-    """What one query may know is nothing to another."""
+    """Labels known to one query have no effect on another."""
     pool, built = _own_labels(sample_pool(9)), _built(reranker)
     others = pool.corpus_labels.copy()
     others[1:] = np.where(others[1:] == UNLABELLED, UNLABELLED, (others[1:] + 1) % 4)
@@ -110,7 +110,7 @@ def labels_of_other_queries_are_not_read(reranker: str) -> None:
 
 @shows_unwritten_memory
 def names_of_classes_do_not_matter(reranker: str) -> None:
-    """Labels are names: numbers need not be contiguous, and normal (0) is one more class unless declared otherwise."""
+    """Labels are names: numbers may have gaps, and normal (0) is a class like others unless declared otherwise."""
     pool, built = sample_pool(10, labelled=0.8), _built(reranker)
     keeps = [UNLABELLED, NORMAL] if "normals-last" in _entry(reranker).tags else [UNLABELLED]
     np.testing.assert_allclose(built.rerank(rename_classes(pool, keeps)), built.rerank(pool), atol=1e-5)
@@ -118,7 +118,7 @@ def names_of_classes_do_not_matter(reranker: str) -> None:
 
 @shows_unwritten_memory
 def its_pool_can_be_widened(reranker: str) -> None:
-    """A parameter `pool` sets how many candidates it sees, at least."""
+    """A parameter `pool` sets the minimum number of candidates it sees."""
     entry = _entry(reranker)
     if "pool" in entry.parameters:
         wide: Reranker = entry.build(**(dict(_stage(reranker).parameters) | {"pool": 150}))
@@ -129,16 +129,16 @@ def its_pool_can_be_widened(reranker: str) -> None:
 
 @shows_unwritten_memory
 def declared_abilities_are_there(reranker: str) -> None:
-    """What it declares to be able to do, it has the members for."""
+    """It has the members of its declared abilities."""
     require_abilities(_entry(reranker), _built(reranker))
 
 
 @shows_unwritten_memory
 def stated_probabilities_hold(reranker: str) -> None:
-    """Of the queries to which it gives a fault type p, a share of about p has it: cases of other recordings show it.
+    """Stated probabilities are calibrated on cases of other recordings.
 
-    The expected calibration error over 1,600 queries, of which honest probabilities would show about 0.02, is at most
-    `MOST_CALIBRATION_ERROR`; probabilities that are raised to the power 1.5 or 0.66 show 0.07 or more.
+    The expected calibration error over 1,600 queries is at most `MAX_CALIBRATION_ERROR`. Honest probabilities have
+    about 0.02; those raised to the power 1.5 or 0.66 have 0.07 or more.
     """
     part = Method(f"random+{reranker}").rerankers[0]
     learner = part.able(GivesOpinion)
@@ -157,14 +157,14 @@ def stated_probabilities_hold(reranker: str) -> None:
             stated.append(opinion.confidence)
             right.append(opinion.label == truth)
     error = expected_calibration_error(stated, right)
-    assert error <= MOST_CALIBRATION_ERROR, f"expected calibration error {error:.3f}"
+    assert error <= MAX_CALIBRATION_ERROR, f"expected calibration error {error:.3f}"
 
 
 @shows_unwritten_memory
 def it_travels_between_processes(reranker: str) -> None:
-    """It can be pickled and scores the same afterwards."""
+    """It is picklable, and its copy gives equal scores."""
     pool, built = sample_pool(11), _built(reranker)
-    copy: Reranker = pickle.loads(pickle.dumps(built))  # noqa: S301 - our own bytes
+    copy: Reranker = pickle.loads(pickle.dumps(built))  # noqa: S301 - bytes of this function
     np.testing.assert_array_equal(built.rerank(pool), copy.rerank(pool))
 
 
@@ -186,7 +186,7 @@ RERANKER_CHECKS: tuple[RerankerCheck, ...] = (
 
 
 def rename_classes(pool: Pool, keeps: list[int]) -> Pool:
-    """The same pool with other numbers for its classes, but for those that it keeps."""
+    """The pool with other numbers for its classes, except those in `keeps`."""
     old = pool.corpus_labels
     return replace(pool, corpus_labels=np.where(np.isin(old, keeps), old, 70 - 10 * old).astype(np.int32))
 
@@ -212,7 +212,7 @@ def _without_labels(pool: Pool) -> Pool:
 
 
 def _own_labels(pool: Pool) -> Pool:
-    """Each query knows the labels of its own first ten hits only."""
+    """Each query knows the labels of its first ten hits only."""
     known = np.full_like(pool.corpus_labels, UNLABELLED)
     first = pool.candidates[:, :10]
     np.put_along_axis(known, first, np.take_along_axis(pool.corpus_labels, first, axis=1), axis=1)

@@ -1,4 +1,4 @@
-"""Checks that every registered retriever passes, whatever it is."""
+"""Checks that every registered retriever must pass."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from readbench.engine.windows import UNLABELLED, WindowSet, concatenate
 from readbench.errors import NotFiniteError
 
 RetrieverCheck = Callable[[str], None]
-"""Takes a method text and raises AssertionError where the method breaks the contract."""
+"""Takes a method text; raises AssertionError if the method breaks the contract."""
 THREADS = 4
-"""That ask a method at once."""
+"""Number of threads that query a method at once."""
 
 
 @shows_unwritten_memory
 def scores_have_the_right_shape(method: str) -> None:
-    """(Q, N) float32, finite."""
+    """Scores are (Q, N) float32 and finite."""
     scores = _scores(method, sample_windows(12), sample_windows(5, seed=1))
     assert scores.shape == (5, 12)
     assert scores.dtype == np.float32
@@ -38,7 +38,7 @@ def scores_have_the_right_shape(method: str) -> None:
 
 @shows_unwritten_memory
 def ragged_windows_are_scored(method: str) -> None:
-    """Length and channels may differ from window to window, also between queries and corpus."""
+    """Length and channels may differ between windows, and between queries and corpus."""
     corpus = sample_windows(12, channels=5, length=40, ragged=True)
     queries = sample_windows(5, channels=7, length=56, ragged=True, seed=1)
     assert np.isfinite(_scores(method, corpus, queries)).all()
@@ -46,21 +46,21 @@ def ragged_windows_are_scored(method: str) -> None:
 
 @shows_unwritten_memory
 def one_channel_is_enough(method: str) -> None:
-    """Univariate windows are windows."""
+    """Univariate windows are scored."""
     queries = sample_windows(3, channels=1, seed=1)
     assert np.isfinite(_scores(method, sample_windows(8, channels=1), queries)).all()
 
 
 @shows_unwritten_memory
 def constant_channels_do_not_break_it(method: str) -> None:
-    """A sensor that never moves, or windows that are all alike, still give finite scores."""
+    """Constant channels and equal windows give finite scores."""
     flat = WindowSet.from_arrays(list(np.full((8, 2, 32), 3.0)), labels=np.arange(8) % 4)
     assert np.isfinite(_scores(method, flat, flat[:3])).all()
 
 
 @shows_unwritten_memory
 def missing_values_are_refused(method: str) -> None:
-    """NaN in a query or in the corpus raises an error that says where it is."""
+    """NaN in a query or in the corpus raises `NotFiniteError`."""
     good = sample_windows(8)
     values = [good.values(i).copy() for i in range(len(good))]
     values[2][0, 5] = np.nan
@@ -75,7 +75,7 @@ def missing_values_are_refused(method: str) -> None:
 
 @shows_unwritten_memory
 def one_item_is_a_corpus(method: str) -> None:
-    """A library begins with one case."""
+    """A corpus of one item is scored: a library begins with one case."""
     scores = _scores(method, sample_windows(1), sample_windows(4, seed=1))
     assert scores.shape == (4, 1)
     assert rank(scores, 10).shape == (4, 1)
@@ -83,7 +83,7 @@ def one_item_is_a_corpus(method: str) -> None:
 
 @shows_unwritten_memory
 def one_query_is_a_batch(method: str) -> None:
-    """Scores of a query do not depend on the other queries beside it, up to rounding."""
+    """Scores of a query do not depend on other queries, up to rounding."""
     _require_untagged(method, "by-position")
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     together = _scores(method, corpus, queries)
@@ -93,7 +93,7 @@ def one_query_is_a_batch(method: str) -> None:
 
 @shows_unwritten_memory
 def duplicates_score_alike(method: str) -> None:
-    """Two equal corpus items get the same score, so that ties keep corpus order."""
+    """Equal corpus items score alike, so that ties keep corpus order."""
     _require_untagged(method, "by-position")
     corpus = sample_windows(8)
     scores = _scores(method, concatenate([corpus, corpus]), sample_windows(4, seed=1))
@@ -102,14 +102,14 @@ def duplicates_score_alike(method: str) -> None:
 
 @shows_unwritten_memory
 def results_repeat(method: str) -> None:
-    """Fitted twice on the same data, it gives the same bytes."""
+    """Two fits on the same data give identical bytes."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     assert _scores(method, corpus, queries).tobytes() == _scores(method, corpus, queries).tobytes()
 
 
 @shows_unwritten_memory
 def other_knowledge_leaves_no_trace(method: str) -> None:
-    """Ranked again after other queries and other labels, it gives the bytes that it gives when asked first."""
+    """Earlier queries and labels do not change the bytes of a ranking."""
     for befores in (0.4, 0.8):
         fitted, asked = _fitted(method, befores), _questions(befores)
         expected = [_rank(_fitted(method, befores), *one) for one in asked]
@@ -119,7 +119,7 @@ def other_knowledge_leaves_no_trace(method: str) -> None:
 
 @shows_unwritten_memory
 def threads_do_not_meet(method: str) -> None:
-    """Asked by several threads at once, while it is being fitted and pickled, it gives each the same bytes as alone."""
+    """Concurrent queries, during fitting and pickling, get the same bytes as sequential ones."""
     asked = _questions(befores=0.8) * THREADS
     expected = [_rank(_fitted(method, 0.8), *one) for one in asked[: len(asked) // THREADS]] * THREADS
     fitted, pause = _fitted(method, 0.8), sys.getswitchinterval()
@@ -136,7 +136,7 @@ def threads_do_not_meet(method: str) -> None:
 
 @shows_unwritten_memory
 def inputs_stay_as_they_were(method: str) -> None:
-    """Neither corpus nor queries are changed."""
+    """Corpus and queries are not modified."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     before = corpus.fingerprint(), queries.fingerprint()
     _scores(method, corpus, queries)
@@ -145,7 +145,7 @@ def inputs_stay_as_they_were(method: str) -> None:
 
 @shows_unwritten_memory
 def labels_are_read_only_where_declared(method: str) -> None:
-    """Without `uses_labels`, other labels in the corpus change nothing, even if they were there to be read."""
+    """Without `uses_labels`, corpus labels have no effect."""
     if Method(method).uses_labels:
         raise not_asked(method, "uses_labels")
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
@@ -156,7 +156,7 @@ def labels_are_read_only_where_declared(method: str) -> None:
 
 @shows_unwritten_memory
 def a_partly_labelled_corpus_is_scored(method: str) -> None:
-    """Items without a label have finite scores, with few labels and with none at all."""
+    """A corpus with few or no labels gets finite scores."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     for known in (6, 1, 0):
         labels = np.where(np.arange(12) < known, corpus.labels, UNLABELLED).astype(np.int32)
@@ -165,7 +165,7 @@ def a_partly_labelled_corpus_is_scored(method: str) -> None:
 
 @shows_unwritten_memory
 def corpus_dependence_is_declared(method: str) -> None:
-    """A method that declares itself pairwise scores an item the same whatever stands beside it."""
+    """A method declared as pairwise scores an item independently of the other items."""
     if Method(method).corpus_dependent:
         raise not_asked(method, "corpus_dependent")
     corpus = sample_windows(16)
@@ -177,7 +177,7 @@ def corpus_dependence_is_declared(method: str) -> None:
 
 @shows_unwritten_memory
 def normals_may_be_missing_or_present(method: str) -> None:
-    """An empty pool of normals is no reason to fail."""
+    """The pool of normals may be empty."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     for normals in (corpus[:0], corpus[corpus.labels == 0]):
         assert np.isfinite(Method(method).fit(corpus, normals).score(queries)).all()
@@ -185,7 +185,7 @@ def normals_may_be_missing_or_present(method: str) -> None:
 
 @shows_unwritten_memory
 def declared_abilities_are_there(method: str) -> None:
-    """What its first leg declares to be able to do, it has the members for."""
+    """The first leg has the members of its declared abilities."""
     leg = Method(method).legs[0]
     name = leg.leg.stage.name
     require_abilities((RETRIEVERS if name in RETRIEVERS else ENCODERS).get(name), leg.part.component)
@@ -193,10 +193,10 @@ def declared_abilities_are_there(method: str) -> None:
 
 @shows_unwritten_memory
 def it_travels_between_processes(method: str) -> None:
-    """A fitted method can be pickled and scores the same afterwards."""
+    """A fitted method is picklable, and its copy gives equal scores."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     fitted = Method(method).fit(corpus).prepare()
-    copy: FittedMethod = pickle.loads(pickle.dumps(fitted))  # noqa: S301 - our own bytes
+    copy: FittedMethod = pickle.loads(pickle.dumps(fitted))  # noqa: S301 - bytes of this function
     np.testing.assert_array_equal(fitted.score(queries), copy.score(queries))
 
 
@@ -233,7 +233,7 @@ def _fitted(method: str, befores: float) -> FittedMethod:
 
 
 def _questions(befores: float) -> list[tuple[WindowSet, Knowledge]]:
-    """Queries of two lengths, and three states of knowledge, in turn."""
+    """Queries of two lengths with three states of knowledge, alternating."""
     corpus = sample_windows(24, befores=befores)
     every, known = corpus.labels, np.arange(24)
     some, few = (np.where(kept, every, UNLABELLED).astype(np.int32) for kept in (known % 3 > 0, known < 9))
@@ -242,7 +242,7 @@ def _questions(befores: float) -> list[tuple[WindowSet, Knowledge]]:
 
 
 def _rank(fitted: FittedMethod, queries: WindowSet, knowledge: Knowledge) -> tuple[bytes, ...]:
-    """All that a ranking says, as bytes."""
+    """A ranking with its opinions as bytes."""
     ranking = fitted.rank(queries, knowledge=knowledge)
     said = [(one.posterior.tobytes(), one.strangeness, one.candidates) for one in ranking.opinions or ()]
     return ranking.order.tobytes(), ranking.scores.tobytes(), repr(said).encode()

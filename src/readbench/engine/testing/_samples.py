@@ -1,7 +1,7 @@
-"""What the checks are made of: small sets of windows, pools, what an object can reach, and what it is not asked.
+"""Sample windows and pools for the checks, a search of reachable objects, and skipping by declaration.
 
-`reachable` follows references: the test that a method cannot see what it must not. What a component declares is not
-asked of it (`require_untagged`, `not_asked`): the check is skipped, and the report says by which declaration.
+`reachable` follows references, to test that a method cannot see hidden data. A check that a component is exempt from by
+declaration is skipped (`require_untagged`, `not_asked`), and the report names the declaration.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def sample_windows(
 
     Args:
         count: number of windows.
-        channels: channels of each window, or the most of any where ragged.
-        length: timesteps, or the most where ragged.
-        ragged: vary length and channels from window to window.
-        befores: share of the windows that bring the time before them.
+        channels: channels of each window, or the maximum if ragged.
+        length: timesteps, or the maximum if ragged.
+        ragged: vary length and channels between windows.
+        befores: share of the windows with a time before them.
         seed: of the values.
 
     >>> sample_windows(4, ragged=True).lengths.max() <= 32
@@ -70,9 +70,9 @@ def sample_windows(
 
 
 def _sample_befores(values: Sequence[NDArray[np.float64]], share: float) -> list[NDArray[np.float64] | None]:
-    """For each window two lengths of it in normal operation, or nothing; the windows with one are spread evenly."""
+    """Normal operation of twice a window's length before a share of the windows, evenly spread; None for the others."""
     rng = np.random.default_rng(len(values))
-    walks = [rng.standard_normal((len(own), 2 * own.shape[1])).cumsum(axis=1) for own in values]
+    walks = [rng.standard_normal((len(series), 2 * series.shape[1])).cumsum(axis=1) for series in values]
     return [walk if (i * share) % 1 < share else None for i, walk in enumerate(walks)]
 
 
@@ -88,12 +88,12 @@ def sample_pool(
     """A pool over a corpus of noisy clusters; scores are negative distances.
 
     Args:
-        seed: of everything.
+        seed: of all random numbers.
         queries: Q.
         items: N, the size of the corpus.
-        depth: K, how many candidates each query has, at most N.
-        classes: number of clusters, class 0 being normal.
-        labelled: share of the corpus that has a label, the same for all queries.
+        depth: K, number of candidates per query, at most N.
+        classes: number of clusters; class 0 is normal.
+        labelled: share of the corpus with a label, the same for all queries.
 
     >>> sample_pool(queries=2, depth=5).labels.shape
     (2, 5)
@@ -119,7 +119,7 @@ def sample_pool(
 
 @dataclass(frozen=True, eq=False)
 class LabelledCases:
-    """Resolved cases as vectors, and queries of other recordings with the truth about them.
+    """Resolved cases as vectors, and queries of other recordings with their true labels.
 
     Args:
         items: (N, D) the cases.
@@ -137,7 +137,7 @@ class LabelledCases:
 
 
 def sample_cases(seed: int = 0, *, cases: int = 200, queries: int = 400) -> LabelledCases:
-    """Four fault types that overlap, in recordings of two windows that resemble each other: about 80 % can be told.
+    """Four overlapping fault types in recordings of two similar windows; about 80 % can be classified.
 
     >>> sample_cases(cases=6, queries=2).labels.shape
     (6,)
@@ -160,17 +160,16 @@ _STOP = (type, ModuleType, BuiltinFunctionType)
 
 
 def reachable(*roots: object) -> Iterator[object]:
-    """Every object that can be reached from the roots through attributes, containers, buffers and array bases.
+    """Yield every object reachable from the roots through attributes, containers, buffers and array bases.
 
-    Of functions only what they were closed over and their defaults are entered; classes, modules and the rest of a
-    function are code, the same for every query. Deliberate inspection of the interpreter (frames of callers, the
-    garbage collector's list of all objects) is outside this walk.
+    Of functions only closures and defaults are followed; classes, modules and code are the same for every query.
+    Deliberate inspection of the interpreter (callers' frames, the garbage collector's objects) is not covered.
 
     >>> secret = object()
     >>> any(found is secret for found in reachable({"a": [1, (secret,)]}))
     True
     """
-    seen: dict[int, Any] = {}  # holds what it has seen, so that no address is used again during the walk
+    seen: dict[int, Any] = {}  # keeps references, so that no address is reused during the walk
     pending: list[Any] = list(roots)
     while pending:
         item = pending.pop()
@@ -189,12 +188,12 @@ def reachable(*roots: object) -> Iterator[object]:
 
 
 def not_asked(component: str, declaration: str) -> SkipTest:
-    """To be raised where a rule does not apply; pytest and unittest report the test as skipped, with this reason."""
+    """The exception to raise where a check does not apply; pytest and unittest report a skip with this reason."""
     return SkipTest(f"{component} declares {declaration}")
 
 
 def require_untagged(entry: Entry, tag: str) -> None:
-    """Skip the check for a component that declares the tag.
+    """Skip the check if the component declares the tag.
 
     >>> from readbench.engine.registry import RETRIEVERS
     >>> require_untagged(RETRIEVERS.get("euclidean"), "by-position")
@@ -204,7 +203,7 @@ def require_untagged(entry: Entry, tag: str) -> None:
 
 
 def require_abilities(entry: Entry, component: object) -> None:
-    """Fail where a component lacks a member of an ability that it declares.
+    """Fail if a component lacks a member of an ability that it declares.
 
     >>> from readbench.engine.registry import RETRIEVERS
     >>> require_abilities(RETRIEVERS.get("euclidean"), RETRIEVERS.get("euclidean").build())

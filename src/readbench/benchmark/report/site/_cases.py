@@ -17,41 +17,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.report import COARSEST, DEPTH, FINEST, GalleryWindow, Methods, Results
+from readbench.benchmark.report import DEPTH, GalleryWindow, Methods, Results, points_within
 from readbench.benchmark.report.site._content import CellScores, Place, by_cell
 from readbench.benchmark.runs import open_folder
 from readbench.engine.preparation import thin_series
 from readbench.engine.spec import COMPOSED
 
-MOST_VALUES = 12_000_000
-"""Points of all sketches on a page together."""
-MOST_METHODS = 40
-"""Methods that the case browser offers."""
+MAX_VALUES = 12_000_000
+"""Most points of all sketches on a page."""
+MAX_METHODS = 40
+"""Most methods that the case browser offers."""
 NOTHING = 0xFFFF
-"""Stands for no window, where a list is shorter than ten."""
+"""Padding of lists shorter than ten."""
 
 
 def shown_methods(results: Results) -> list[str]:
-    """Methods that the case browser offers, in plan order.
-
-    Base retrievers, supervised references and our own systems by name; then the best at the first level.
-    """
+    """Methods of the case browser in plan order: base retrievers, references, composed ones by name, then the best."""
     methods = Methods(results)
     named = [text for text in COMPOSED.values() if text in results.methods]
     means = results.orient(results.at(results.headline, results.levels[0]).mean(axis=(0, 1)))
     best = np.argsort(-np.nan_to_num(means, nan=-np.inf), kind="stable")
     order = dict.fromkeys([*methods.bases, *methods.references, *named, *(results.methods[m] for m in best)])
-    return sorted(list(order)[:MOST_METHODS], key=results.methods.index)
+    return sorted(list(order)[:MAX_METHODS], key=results.methods.index)
 
 
 def list_found(lists: Iterable[NDArray[Any]], exhibits: Iterable[GalleryWindow]) -> list[GalleryWindow]:
-    """The queries, and the windows that stand in one of the lists."""
+    """Queries and the windows in any list."""
     found = {item for items in lists for item in np.unique(items).tolist()}
     return [exhibit for exhibit in exhibits if exhibit.query or exhibit.window in found]
 
 
 def read_lists(folder: Path, dataset: str, seed: int, methods: Sequence[str]) -> dict[Place, NDArray[Any]]:
-    """The first items of each list of one task, (Q, up to 10) ids a cell, queries in the order of the answers."""
+    """(Q, up to 10) first items of each list of one task by cell, queries in the order of the answers."""
     filters = [("seed", "=", seed), ("place", "<=", DEPTH), ("method", "in", list(methods))]
     table = open_folder(folder).read_rankings(dataset, filters)
     return {
@@ -60,13 +57,9 @@ def read_lists(folder: Path, dataset: str, seed: int, methods: Sequence[str]) ->
     }
 
 
-def finest(exhibits: Iterable[GalleryWindow]) -> int:
-    """Points of a channel at which all windows of a page stay within `MOST_VALUES`."""
-    shapes = [exhibit.drawn.codes.shape for exhibit in exhibits if exhibit.drawn]
-    points = FINEST
-    while points > COARSEST and sum(channels * min(own, points) for channels, own in shapes) > MOST_VALUES:
-        points //= 2
-    return points
+def find_points(exhibits: Iterable[GalleryWindow]) -> int:
+    """Points per channel at which all windows of a page have at most `MAX_VALUES` values."""
+    return points_within(MAX_VALUES, [exhibit.drawn.codes.shape for exhibit in exhibits if exhibit.drawn])
 
 
 def pack_windows(
@@ -76,15 +69,7 @@ def pack_windows(
     exhibits: Sequence[GalleryWindow],
     points: int,
 ) -> bytes:
-    """Pack the cases of one task.
-
-    Args:
-        results: of the run.
-        answers: per-query metrics of the dataset.
-        lists: the first items of each list of the task.
-        exhibits: its windows.
-        points: most of a channel.
-    """
+    """Pack the cases of one task: lists by cell and windows with at most `points` per channel."""
     seed = next(iter(lists))[0]
     number = {exhibit.window: i for i, exhibit in enumerate(exhibits)}
     values = np.stack([answers.metric(results.headline, place) for place in lists]).astype("<f4")
@@ -109,7 +94,7 @@ def _numbers(items: NDArray[Any], number: dict[str, int]) -> NDArray[np.int64]:
 
 
 def _windows(exhibits: Sequence[GalleryWindow]) -> dict[str, Any]:
-    """Columns of facts about the windows; class and channel names as numbers into their lists."""
+    """Columns of facts about the windows; class and channel names are indices into their lists."""
     labels = list(dict.fromkeys(exhibit.label for exhibit in exhibits))
     channels = list(dict.fromkeys(name for exhibit in exhibits for name in exhibit.channels))
     place = {name: i for i, name in enumerate(channels)}
@@ -118,16 +103,14 @@ def _windows(exhibits: Sequence[GalleryWindow]) -> dict[str, Any]:
         "channel_names": channels,
         "id": [exhibit.window for exhibit in exhibits],
         "label": [labels.index(exhibit.label) for exhibit in exhibits],
-        "group": [exhibit.group for exhibit in exhibits],
-        "asset": [exhibit.asset for exhibit in exhibits],
-        "length": [exhibit.length for exhibit in exhibits],
+        **{name: [getattr(exhibit, name) for exhibit in exhibits] for name in ("group", "asset", "length")},
         "span": [list(exhibit.span) for exhibit in exhibits],
         "channels": [[place[name] for name in exhibit.channels] for exhibit in exhibits],
     }
 
 
 def _sketches(exhibits: Sequence[GalleryWindow], most: int) -> tuple[dict[str, Any], bytes]:
-    """Where each window's points begin and how many a channel has, its scales, and all points as one byte each."""
+    """Offset, points per channel and scale of each window, and all points as one byte each."""
     facts: dict[str, list[Any]] = {"at": [], "points": [], "low": [], "high": []}
     parts: list[bytes] = []
     at = 0
@@ -137,8 +120,8 @@ def _sketches(exhibits: Sequence[GalleryWindow], most: int) -> tuple[dict[str, A
             codes = (thin_series(exhibit.drawn.codes, most) >> 8).astype(np.uint8)
         facts["at"].append(at)
         facts["points"].append(codes.shape[1])
-        facts["low"].append([float(f"{v:.6g}") for v in exhibit.drawn.low] if exhibit.drawn else [])
-        facts["high"].append([float(f"{v:.6g}") for v in exhibit.drawn.high] if exhibit.drawn else [])
+        for end in ("low", "high"):
+            facts[end].append([float(f"{v:.6g}") for v in getattr(exhibit.drawn, end)] if exhibit.drawn else [])
         parts.append(codes.tobytes())
         at += codes.size
     return facts, b"".join(parts)

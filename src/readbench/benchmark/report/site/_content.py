@@ -1,7 +1,7 @@
-"""Everything the page says, as plain JSON; the cases themselves are packed apart.
+"""The data of the page as plain JSON; cases are packed apart.
 
-`CellScores` holds what each method scored on each query, dataset by dataset. `judge_means` says how sure the means over
-them are, and what they are class by class. `content` puts the page's data together.
+`CellScores` holds per-query scores by dataset, `judge_means` the standard errors of their means and the means by class.
+`content` puts the page's data together.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class CellScores:
 
 
 def read_answers(folder: Path, dataset: str) -> CellScores:
-    """Read one dataset from `per_query.parquet`: cell after cell, query after query, all metrics of each."""
+    """Read the per-query metrics of one dataset."""
     table = open_folder(folder).read_per_query([("dataset", "=", dataset)])
     metrics = tuple(table["metric"].unique().to_pylist())
     answers = CellScores(metrics, {}, {}, {})
@@ -77,7 +77,7 @@ def read_answers(folder: Path, dataset: str) -> CellScores:
 
 
 def by_cell(table: pa.Table) -> Iterator[tuple[Place, pa.Table]]:
-    """The rows of each cell, which stand together in the tables of a run."""
+    """Rows by cell; those of a cell are contiguous in the tables of a run."""
     if not len(table):
         return
     table = table.unify_dictionaries()
@@ -96,18 +96,17 @@ def _codes(column: pa.ChunkedArray) -> NDArray[np.int32]:
 
 
 def covariance(values: list[NDArray[np.float64]], groups: list[list[str]]) -> NDArray[np.float64]:
-    """(M, M) covariance of the methods' means when whole split groups are drawn anew.
+    """(M, M) covariance of the methods' means, clustered by split group (Liang and Zeger, 1986).
 
-    A mean is taken over the queries of each seed, then over the seeds. Windows of one group resemble each other, and
-    one group may be asked under several seeds: it counts as one observation (Liang and Zeger, 1986). The variance of a
-    difference of two means follows from it, so the page can compare any two methods on any choice of datasets.
+    A mean is taken over the queries of each seed, then over seeds; a group is one observation in all seeds. The page
+    derives the variance of any difference of two means from it.
 
     Args:
-        values: one (Q, M) matrix a seed.
+        values: (Q, M) matrix per seed.
         groups: split groups of the queries of each seed.
 
     Returns:
-        NaN where a method has no value, and everywhere where there is only one group.
+        NaN for a method without values, and throughout with a single group.
 
     >>> covariance([np.array([[1.0], [1.0], [0.0], [0.0]])], [["a", "a", "b", "b"]])
     array([[0.25]])
@@ -123,10 +122,10 @@ def covariance(values: list[NDArray[np.float64]], groups: list[list[str]]) -> ND
 
 @dataclass(frozen=True, eq=False)
 class MeanErrors:
-    """Standard errors of all means, and the covariances between methods for the headline metric.
+    """Standard errors of all means, and covariances between methods for the headline.
 
     Args:
-        headline: the metric that joint and classes are of.
+        headline: metric of `joint` and `classes`.
         errors: metric -> (datasets, levels, budgets, methods).
         joint: (datasets, levels, budgets, methods, methods).
         classes: dataset -> class -> (levels, budgets, methods) mean of the headline metric.
@@ -139,7 +138,7 @@ class MeanErrors:
 
 
 def judge_means(results: Results, answers: Sequence[CellScores], gallery: Gallery | None) -> MeanErrors:
-    """Judge all means of a run."""
+    """Standard errors and class means of a run."""
     shape = (len(results.datasets), len(results.levels), len(results.labels), len(results.methods))
     out = MeanErrors(
         errors={metric: np.full(shape, np.nan) for metric, facts in results.metrics.items() if facts.per_query},
@@ -180,7 +179,7 @@ def _judge_classes(
     own: CellScores,
     labels: dict[int, dict[str, str]],
 ) -> None:
-    """Mean of the headline over the queries of each class, all seeds together."""
+    """Fill in the mean headline over the queries of each class, all seeds together."""
     headline = own.metrics.index(out.headline)
     for name, means in out.classes[dataset].items():
         rows = [
@@ -212,9 +211,9 @@ def _matrix(results: Results, own: CellScores, seed: int, rho: int, budget: int)
 
 
 def _budget_of(results: Results, method: str, budget: int) -> str:
-    """The label budget that a method ran under where the page shows a budget: its only one where it has one."""
-    own = results.budgets(method)
-    return own[budget] if len(own) == len(results.labels) else own[0]
+    """The label budget of a method at a budget of the page; its only one if it has one."""
+    budgets = results.budgets(method)
+    return budgets[budget] if len(budgets) == len(results.labels) else budgets[0]
 
 
 def content(results: Results, gallery: Gallery | None, measured: MeanErrors) -> dict[str, Any]:
@@ -235,7 +234,7 @@ def content(results: Results, gallery: Gallery | None, measured: MeanErrors) -> 
         "methods": [_method(results, method) for method in results.methods],
         "values": {metric: _rounded(results.values[metric].mean(axis=1)) for metric in results.metrics},
         "errors": {metric: _rounded(errors) for metric, errors in measured.errors.items()},
-        "seconds": _rounded(_seconds(results)),
+        "seconds": _rounded(np.stack([results.values[name].mean(axis=(1, 2, 3)) for name in TIMES])),
         "cost_task": next((cost.task for cost in read_costs(results.folder).values()), ""),
         "places": {
             row.method: {"place": tell_place(row), "low": row.low, "tie": row.tie, "of": row.rivals}
@@ -264,7 +263,7 @@ def _dataset(results: Results, gallery: Gallery | None, name: str, measured: Mea
 
 
 def _classes(tasks: dict[str, dict[str, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Windows of each class over all seeds: queries added up, the corpus as a range."""
+    """Windows by class over all seeds: sum of queries, range of the corpus."""
     names = dict.fromkeys(name for task in tasks.values() for name in task)
     found = []
     for name in names:
@@ -296,7 +295,7 @@ def _method(results: Results, method: str) -> dict[str, Any]:
 
 
 def _stages(method: str) -> list[dict[str, Any]]:
-    """The parts of a method with a sentence on each; nothing where a part is not installed here."""
+    """Parts of a method with their summaries; empty if a part is not installed."""
     try:
         spec = parse(method)
         entries = spec.entries()
@@ -305,7 +304,7 @@ def _stages(method: str) -> list[dict[str, Any]]:
     parts: list[tuple[str, Stage]] = []
     for leg in spec.legs:
         parts += [("leg", leg.stage), *(("transform", stage) for stage in leg.transforms)]
-    parts += [("fusion", stage) for stage in spec.fusions] + [("reranker", stage) for stage in spec.rerankers]
+    parts += [*(("fusion", stage) for stage in spec.fusions), *(("reranker", stage) for stage in spec.rerankers)]
     return [
         {
             "role": role,
@@ -318,13 +317,8 @@ def _stages(method: str) -> list[dict[str, Any]]:
     ]
 
 
-def _seconds(results: Results) -> NDArray[np.float64]:
-    """(stages, datasets, methods) wall time of a cell, mean over seeds, levels and budgets; NaN where one failed."""
-    return np.stack([results.values[name].mean(axis=(1, 2, 3)) for name in TIMES])
-
-
 def _rounded(values: NDArray[np.float64]) -> Any:  # noqa: ANN401 - lists as deep as the array
-    """Nested lists with four digits; None for NaN, which JSON does not know."""
+    """Nested lists with four digits; None for NaN."""
 
     def walk(item: Any) -> Any:  # noqa: ANN401
         if isinstance(item, Iterable):

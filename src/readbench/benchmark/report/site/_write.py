@@ -1,7 +1,4 @@
-"""From a run folder to `index.html`: one HTML file with style, modules, data and cases inside.
-
-The page loads nothing and may load nothing.
-"""
+"""The page of a run: one HTML file with style, modules, data and cases, which loads nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from typing import Any
 
 from readbench.benchmark.metrics import DEFAULT_METRIC
 from readbench.benchmark.report import Gallery, Results, figure_captions, read_gallery, read_results
-from readbench.benchmark.report.site._cases import finest, list_found, pack_windows, read_lists, shown_methods
+from readbench.benchmark.report.site._cases import find_points, list_found, pack_windows, read_lists, shown_methods
 from readbench.benchmark.report.site._content import CellScores, content, judge_means, read_answers
 from readbench.common import web
 from readbench.common.files import write_text
@@ -24,9 +21,9 @@ from readbench.common.files import write_text
 ASSETS = files("readbench.benchmark.report.site") / "assets"
 STYLES = ("site.css", "cases.css")
 NAME = "#site/"
-"""How modules call the folder of the site."""
+"""Prefix of imports from the folder of the site."""
 ENTRY = "app.js"
-"""The module that starts the page."""
+"""Module that starts the page."""
 BODY = """<a class="skip" href="#main">Skip to content</a>
 <header id="top"></header>
 <main id="main" tabindex="-1">
@@ -37,13 +34,7 @@ BODY = """<a class="skip" href="#main">Skip to content</a>
 
 
 def page(title: str, data: Mapping[str, Any], packs: Mapping[str, bytes]) -> str:
-    """The whole page.
-
-    Args:
-        title: of the window.
-        data: what `content` gives.
-        packs: bytes by element id.
-    """
+    """HTML of the page: window title, data of `content`, and bytes by element id."""
     style = "\n".join(web.asset(name, ASSETS) for name in STYLES)
     parts = [
         BODY,
@@ -57,13 +48,13 @@ def page(title: str, data: Mapping[str, Any], packs: Mapping[str, bytes]) -> str
 
 
 def _embedded(data: Mapping[str, Any]) -> str:
-    """JSON that no text in it can end early: every `<` is written as an escape."""
+    """JSON in which every `<` is escaped, so that no text ends the script element."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 PAGE = "index.html"
-MOST_PAIRS = 2_000_000
-"""Covariances that the page holds; a run with more pairs of methods goes without marking ties."""
+MAX_PAIRS = 2_000_000
+"""Most covariances on the page; a run with more pairs of methods shows no ties."""
 
 
 def write_site(
@@ -74,24 +65,21 @@ def write_site(
     no_cases: str = "This run keeps no cases. Where its data are at hand: readbench report",
     documents: str = "",
 ) -> Path:
-    """Write the page of a run; it opens from disk, needs no network, and depends on nothing but the run folder.
+    """Write the page of a run and return its path; it opens from disk without a network.
 
     Args:
-        run: a run folder.
-        out: folder to write to; `report` in the run folder by default.
-        figures: files of the report's figures, of which the page shows those in SVG.
+        run: run folder.
+        out: target folder; `report` in the run folder by default.
+        figures: figure files of the report; the page shows those in SVG.
         metric: the headline.
-        no_cases: what the page says where the run folder keeps no gallery; see `keep_gallery`.
-        documents: address of the folder of documents, which the page links to; without it they are named.
-
-    Returns:
-        The file.
+        no_cases: text for a run folder without a gallery; see `keep_gallery`.
+        documents: address of the documents to link; without it they are only named.
     """
     results, gallery = read_results(run, metric), read_gallery(Path(run))
     answers = {dataset: read_answers(results.folder, dataset) for dataset in results.datasets}
     measured = judge_means(results, list(answers.values()), gallery)
     tasks, packs = _packed(results, answers, gallery)
-    if measured.joint.size <= MOST_PAIRS:
+    if measured.joint.size <= MAX_PAIRS:
         packs["joint"] = gzip.compress(measured.joint.astype("<f4").tobytes(), mtime=0)
     drawings = {path.stem: path.read_bytes() for path in figures if path.suffix == ".svg"}
     captions = figure_captions()
@@ -107,12 +95,12 @@ def write_site(
 def _packed(
     results: Results, answers: dict[str, CellScores], gallery: Gallery | None
 ) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
-    """Which tasks have cases and under which element id, and the packs themselves."""
+    """Tasks with cases and their element ids, and the packs by id."""
     kept = {key: own for key, own in gallery.exhibits.items() if key[0] in answers} if gallery else {}
     methods = shown_methods(results)
     lists = {key: read_lists(results.folder, *key, methods) for key in kept}
     exhibits = {key: list_found(lists[key].values(), own) for key, own in kept.items() if lists[key]}
-    points = finest(chain.from_iterable(exhibits.values()))
+    points = find_points(chain.from_iterable(exhibits.values()))
     tasks: list[dict[str, Any]] = []
     packs: dict[str, bytes] = {}
     for (dataset, seed), own in exhibits.items():

@@ -105,10 +105,10 @@ async function layOver(like, { noted = true } = {}) {
   if (laid !== like) return;
   const shared = new Map(found.channels.map((channel) => [channel.name, channel]));
   for (const [name, { channel, figure, paint }] of drawn) {
-    const own = shared.get(name);
-    paint(own && channel.deviation ? laidOver(found.path, own, channel) : null);
-    figure.classList.toggle("alike", Boolean(own?.same_way));
-    figure.classList.toggle("against", Boolean(own?.against));
+    const match = shared.get(name);
+    paint(match && channel.deviation ? laidOver(found.path, match, channel) : null);
+    figure.classList.toggle("alike", Boolean(match?.same_way));
+    figure.classList.toggle("against", Boolean(match?.against));
   }
   plots.dataset.chosen = like;
 }

@@ -37,7 +37,7 @@ export function marks([first, last], clock, most) {
   if (start === null || rate === null) return ticks([first, last], most).map((step) => [step, String(step)]);
   const [from, to] = [start + first / rate, start + last / rate];
   if (!dated(clock)) return ticks([from, to], most).map((time) => [(time - start) * rate, `${time} s`]);
-  const gap = ROUND.find((own) => (to - from) / own <= most);
+  const gap = ROUND.find((step) => (to - from) / step <= most);
   if (!gap || to - from < most) {
     return ticks([0, to - from], most).map((late) => [first + late * rate, stepWords(first + late * rate, clock)]);
   }

@@ -94,12 +94,12 @@ function build() {
 
   /** What the service answers; null where it refuses or is away, which is said, or where another look began since. */
   async function get(address) {
-    const own = ++looks;
+    const turn = ++looks;
     said.textContent = "Reading …";
     const [found, why] = await fetch(address).then(
       async (answer) => (answer.ok ? [await answer.json(), ""] : [null, (await answer.json()).detail]),
     ).catch(() => [null, "The service does not answer. Is it running?"]);
-    if (own !== looks) return null;
+    if (turn !== looks) return null;
     said.textContent = why;
     return found;
   }

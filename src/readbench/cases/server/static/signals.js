@@ -12,9 +12,9 @@ export const far = ({ deviation, departure }) => (deviation ? `${departure.toFix
 
 /** The points of a part of a window that was drawn closer: [[share, value], ...]. */
 export function closerPoints({ first, last, values }, name, steps) {
-  const own = values[name] ?? [];
-  const width = (last - 1 - first) / Math.max(1, own.length - 1);
-  return own.map((value, i) => [(first + i * width) / Math.max(1, steps - 1), value]);
+  const readings = values[name] ?? [];
+  const width = (last - 1 - first) / Math.max(1, readings.length - 1);
+  return readings.map((value, i) => [(first + i * width) / Math.max(1, steps - 1), value]);
 }
 
 /**
@@ -22,14 +22,14 @@ export function closerPoints({ first, last, values }, name, steps) {
  * all; `closer` are its points, where they came already.
  */
 export function plotOf({ values, mean, deviation }, { span, steps, clock }, other, { read, select, view, closer } = {}) {
-  const own = { ...(closer ? { points: closer } : { values }), paint: "blue", width: 1.5, main: true };
+  const shown = { ...(closer ? { points: closer } : { values }), paint: "blue", width: 1.5, main: true };
   const last = Math.max(1, steps - 1);
   const along = marks((view ?? [0, 1]).map((share) => share * last), clock, MARKS);
   return {
     view: view ?? undefined,
     along: along.map(([step, text]) => [step / last, text]),
     select,
-    lines: other ? [{ points: other, paint: "orange", width: 1.6 }, own] : [own],
+    lines: other ? [{ points: other, paint: "orange", width: 1.6 }, shown] : [shown],
     band: deviation ? [mean - 2 * deviation, mean + 2 * deviation] : null,
     shade: span ? { from: span[0], to: span[1], paint: "span" } : null,
     ticks: 3,
@@ -56,8 +56,8 @@ export function laidOver(path, { window_series: window, case_series: series }, {
 /** What asks why a case is like this window: by its name where it is kept, else by its readings. */
 export function question(name, asset, channels, like) {
   if (name) return { case: name, like };
-  const window = { channels: channels.map((own) => own.name), values: channels.map((own) => own.asked), asset };
-  if (channels.some((own) => own.asked_before?.length)) window.before = channels.map((own) => own.asked_before);
+  const window = { channels: channels.map(({ name: id }) => id), values: channels.map(({ asked }) => asked), asset };
+  if (channels.some(({ asked_before: before }) => before?.length)) window.before = channels.map((channel) => channel.asked_before);
   return { window, like };
 }
 
