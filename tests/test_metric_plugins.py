@@ -141,7 +141,7 @@ def test_submissions_are_checked_as_far_as_it_is_installed(
     assert {entry["method"]: entry["means"]["0"] for entry in facts["entries"]} == pytest.approx(expected)
 
     unchecked = passed(without_it("submit", "mine", "--name", "ours", "--out", "elsewhere/ours.readbench.zip"))
-    assert f"not checked, because not installed here: {', '.join(COLUMNS)}" in unchecked
+    assert f"not checked, because not installed: {', '.join(COLUMNS)}" in unchecked
     assert (base / "elsewhere" / "ours.readbench.zip").read_bytes() == (
         base / "known" / "ours.readbench.zip"
     ).read_bytes()

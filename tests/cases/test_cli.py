@@ -123,7 +123,7 @@ def test_many_cases_in_one_table(plant: Path, tmp_path: Path) -> None:
     assert "added 2 cases" in said("add", plant, tmp_path / "many.csv", *words)
     library = Library.open(plant)
     assert (library.case("A").label, library.case("B").label, library.case("B").notes) == ("leak", None, "both")
-    with pytest.raises(UsageError, match="--name is for one"):
+    with pytest.raises(UsageError, match="--name applies to one"):
         said("add", plant, tmp_path / "many.csv", "--time", "t", "--case", "incident", "--name", "x")
 
 

@@ -121,5 +121,5 @@ def test_nothing_but_parts_of_a_lesson_is_made_from_a_file() -> None:
     assert again.fitted.judgement.views[0].items is fitted.units[0]
     assert again.calibration.exponent == lesson.calibration.exponent
     for module, name in (("os", "system"), ("readbench.engine.rerankers._ridge", "fit_ridge")):
-        with pytest.raises(TypeError, match="no part of a lesson"):
+        with pytest.raises(TypeError, match="not allowed in a lesson"):
             _Unpacker([], []).unpack({"class": [module, name], "fields": {}})

@@ -132,7 +132,7 @@ def test_what_cannot_be_a_time_before_is_said_in_a_sentence(plant: Path, tmp_pat
     assert "is no time" in refuse(*add, "--onset", "noon")
     assert "NAME=NUMBER" in refuse(*add, "--fact", "speed")
     assert "positive number" in refuse(*add, "--rate", "-1")
-    assert "is for one file" in refuse("add", plant, file, late, "--time", "t", "--before", other)
+    assert "applies to one file" in refuse("add", plant, file, late, "--time", "t", "--before", other)
     assert len(Library.open(plant)) == 12
 
 

@@ -65,7 +65,7 @@ def test_a_copy_in_the_corpus_fails_it(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_audited_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Name datasets or folders with a task"):
+    with pytest.raises(UsageError, match="Name a dataset or a ready-made task"):
         readbench("data", "verify")
     with pytest.raises(UsageError, match="holds no ready-made task"):
         readbench("data", "verify", str(tmp_path))

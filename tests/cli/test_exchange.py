@@ -87,7 +87,7 @@ def test_tables_become_a_dataset_that_runs(tmp_path: Path) -> None:
     command = ("data", "import", "mine", str(write_wide(tmp_path / "runs.csv", rows())), *columns)
     tried = readbench(*command, "--dry-run")
     assert "54 windows of 2 channels" in tried.stdout
-    assert "Nothing was kept" in tried.stdout
+    assert "Nothing was imported" in tried.stdout
     assert "Unknown dataset" in str(refused("data", "describe", "mine"))
     assert "readbench run --datasets mine" in readbench(*command).stdout
     done = readbench("run", "--datasets", "mine", "--methods", "stats", "--rho", "0", "--out", str(tmp_path / "run"))
@@ -118,13 +118,13 @@ def test_a_ready_made_task_runs_with_any_method(tmp_path: Path) -> None:
     [
         (("import", "skab", "a.csv"), "is the name of a dataset of readbench"),
         (("import", "mine", "none.csv"), "no such file or folder"),
-        (("import", "mine"), "Name tables or folders"),
+        (("import", "mine"), "Give either tables and folders"),
         (("import", "mine", "a.csv", "--label", "folt"), "Did you mean 'fault'"),
         (("import", "mine", "a.csv", "--channel", "flow"), "needs both"),
-        (("import", "mine", "task.npz", "--label", "fault"), "leave out the options for columns"),
+        (("import", "mine", "task.npz", "--label", "fault"), "Leave out the options for columns"),
         (("import", "mine", "a.csv", "--unit", "flow"), "--unit takes a channel and its unit"),
         (("import", "mine", "a.csv", "--onset", "begin"), "Unknown column of a.csv 'begin'"),
-        (("import", "mine", "task.npz", "--onset", "began"), "leave out the options for columns"),
+        (("import", "mine", "task.npz", "--onset", "began"), "Leave out the options for columns"),
         (("export", "sim_tonks"), "Did you mean 'sim_tanks'"),
     ],
 )

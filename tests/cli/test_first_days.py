@@ -63,7 +63,7 @@ def test_a_run_without_a_folder_never_writes_over_another(here: Path) -> None:
     assert first.exit_code == 0
     kept = (here / "runs" / "quick" / "scores.csv").read_bytes()
     other = typed("run", *SMALL, "--methods", "random")
-    assert "runs/quick holds another run, which stays as it is. This one goes to runs/quick-2." in other.stderr
+    assert "runs/quick holds another run. This run is written to runs/quick-2." in other.stderr
     assert (here / "runs" / "quick" / "scores.csv").read_bytes() == kept
     again = typed("run", *SMALL, "--methods", "random")
     assert "goes to runs/quick-2" in again.stderr
@@ -77,7 +77,7 @@ def test_a_named_folder_with_another_run_is_said_so(here: Path) -> None:
     typed("run", *SMALL, "--methods", "random", "--out", "mine")
     (here / "mine" / "run.json").write_text("{")
     told = typed("run", *SMALL, "--methods", "stats", "--out", "mine")
-    assert "mine holds another run. Its cells stay" in told.stderr
+    assert "mine holds another run. Its cells are kept" in told.stderr
     assert told.exit_code == 0
 
 

@@ -156,14 +156,9 @@ def test_what_a_grid_does_counts_where_the_measuring_function_does_not_name_it(m
     def rank(cell, progress, grid):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         return [{"ndcg": grid.method(cell, progress).fit(grid.task(cell).corpus)}]
 
-    counted: list[object] = []
-
-    def count(*roots: object, **_: object) -> str:
-        counted.extend(roots)
-        return ""
-
-    monkeypatch.setattr(_study, "fingerprint_of", count)
+    monkeypatch.setattr(_study, "fingerprint_of", lambda *roots, **_: roots)
     monkeypatch.setattr(_study, "find_used_code", lambda _: UsedCode((), ""))
     study = replace(STUDIES.get("compound"), measure=rank, depends=lambda *_: "")
-    _study.identify(StudyCell("sim_ecg", "euclidean"), study, Grid(("sim_ecg",), ("euclidean",)))
+    counted: object = _study.identify(StudyCell("sim_ecg", "euclidean"), study, Grid(("sim_ecg",), ("euclidean",)))
+    assert isinstance(counted, tuple)
     assert {Method, load_cell_task} <= set(counted)

@@ -35,18 +35,18 @@ LISTS = ("tags", "links", "rejected")
 NAMING = "readbench.naming"
 """Metadata key of the channel names."""
 JOURNAL = "readbench.journal"
-"""Metadata: all changes."""
+"""Metadata key of the journal."""
 STORE_BATCH = 1000
-"""Windows of a history that are filed together."""
+"""Windows of a history that are stored together."""
 
 
 def export_library(library: Library, path: Path, *, history: bool = False) -> int:
-    """Write all normal windows and cases, in their order; returns how many. The file appears whole or not at all.
+    """Write all normal windows and cases to a Parquet file, atomically; returns their number.
 
     Args:
-        library: that is written.
-        path: of the file.
-        history: write all windows that ever were, and all changes.
+        library: library to export.
+        path: file to write.
+        history: also write deleted windows and all changes.
     """
     check_deed(Deed.EXPORT)
     if history:
@@ -71,10 +71,9 @@ def export_library(library: Library, path: Path, *, history: bool = False) -> in
 
 
 def import_library(library: Library, given: Given, limits: Limits | None = None) -> int:
-    """Add all windows of a file that `export_library`, or anybody else, wrote in that layout; returns how many.
+    """Add all windows of an exported file in one change, all or none; returns their number.
 
-    They are one change: where one of them cannot be taken, none is. A file with a history goes into an empty library,
-    and brings its changes.
+    A file with a history needs an empty library, and is imported with its changes.
     """
     packed = read_packed(given, limits=limits)
     windows, table = packed.windows, packed.table

@@ -1,15 +1,14 @@
-"""A list of incidents and the recordings they lie in: each becomes a case.
+"""Import of a table of incidents: each row cuts one case out of a recording.
 
 ```
 start,end,label,asset,note
 2025-12-31 14:02,2025-12-31 14:20,seal leak,pump 2,Seal replaced.
 ```
 
-`start` and `end` are dates or seconds by the clock of the recording. Further columns may stand there: `recording` (the
-name of the file, where several cover the time), `onset` (rows before it are the time before the window), `name`, `tags`
-and `links`; capitals make no difference, and what is called otherwise is left out, which the report says. A row that
-cannot be used is named and stops no other; an incident that is in the library already is left as it is, so that a list
-can grow and be given again.
+`start` and `end` are dates or seconds by the clock of the recording. Optional columns: `recording` (file name, if
+several cover the time), `onset` (earlier rows become context), `name`, `tags` and `links`; case does not matter. Other
+columns are ignored and reported. A row that fails is reported and does not stop the others. Incidents already in the
+library are skipped, so that a table can grow and be imported again.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ _TEXTS = ("label", "asset", "note", "notes", "recording", "onset", "name", "tags
 
 @dataclass(frozen=True)
 class IncidentReport:
-    """What became of a list of incidents.
+    """Result of an import of incidents.
 
     Args:
         added: names of the new cases.
-        known: names of cases that were there already.
-        failed: rows of the list, from 1, and why they were not used.
-        remarks: what was understood of the list and the recordings.
-        odd: what is odd about each of the new cases, beside those that the library had before.
+        known: names of cases that the library had already.
+        failed: failed rows, numbered from 1, with the reason.
+        remarks: remarks on table and recordings.
+        odd: oddities of each new case.
     """
 
     added: tuple[str, ...]
@@ -66,15 +65,15 @@ def add_incidents(
     limits: Limits | None = None,
     progress: Progress = SILENT,
 ) -> IncidentReport:
-    """Add the incidents of a list as cases.
+    """Add the incidents of a table as cases.
 
     Args:
-        library: that gets them.
-        incidents: the list.
+        library: library to add to.
+        incidents: table of incidents.
         recordings: tables with the signals.
-        roles: what their columns mean, where that must be said.
-        limits: most bytes, rows and columns.
-        progress: told how far recordings are read and incidents cut.
+        roles: column roles of the recordings.
+        limits: largest number of bytes, rows and columns.
+        progress: called while recordings are read and incidents cut.
     """
     listed = _List.of(read_table(incidents, limits))
     sources = []
@@ -92,7 +91,7 @@ def add_incidents(
             if case.id in there:
                 known.append(case.id)
             elif case.id in taken:
-                raise DataError(f"it is the same incident as another row, {case.id!r}. Give it a name of its own.")
+                raise DataError(f"it is the same incident as another row, {case.id!r}. Give it a different name.")
             else:
                 taken[case.id] = check_case(case), prepare_windows(source.cut(span, onset))
         except ReadbenchError as error:
@@ -110,14 +109,14 @@ def add_incidents(
 
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """A recording: its rows in order of time."""
+    """A recording, with its rows in order of time."""
 
     path: Path
     found: SignalTable
 
     def __post_init__(self) -> None:
         if not self.found.roles.time:
-            raise DataError(f"{self.path}: no column was taken as the time, so no incident can be found. Name it.")
+            raise DataError(f"{self.path}: no time column was found, so no incident can be cut. Give it: --time COLUMN")
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -133,12 +132,12 @@ class _Source:
         return self.found.table.codes(column) if column else None
 
     def covers(self, span: tuple[float, float], asset: str) -> bool:
-        """Whether the recording has rows at both ends of a span, or between them, of an asset."""
+        """True if the recording has rows of the asset within the span."""
         inside = bool(self.times[0] <= span[1] and self.times[-1] >= span[0])
         return inside and (self.assets is None or not asset or asset in self.assets[1])
 
     def cut(self, span: tuple[float, float], onset: str) -> WindowSet:
-        """The window of a span, from the onset on where one is told."""
+        """Cut the window of a span; with an onset, earlier rows become context."""
         first, last = np.searchsorted(self.times, span[0], "left"), np.searchsorted(self.times, span[1], "right")
         rows = np.sort(self.order[first:last])
         table, roles, zone = self.found.table, self.found.roles, self.found.zone
@@ -157,7 +156,7 @@ class _Source:
 
 @dataclass(frozen=True, eq=False)
 class _List:
-    """The table of incidents; its columns have the names above."""
+    """The table of incidents, with normalised column names."""
 
     table: Table
     remarks: tuple[str, ...]
@@ -165,7 +164,7 @@ class _List:
 
     @classmethod
     def of(cls, given: Table) -> _List:
-        """A list as it was read."""
+        """Normalise the columns of a table."""
         plain = [name.strip().casefold() for name in given.columns]
         for column in _SPAN:
             if column not in plain:
@@ -177,7 +176,7 @@ class _List:
         return cls(replace(given, data=data), remarks)
 
     def incident(self, row: int, sources: list[_Source]) -> tuple[Case, _Source, tuple[float, float], str]:
-        """The case of a row, its recording, its span and its onset."""
+        """Case, recording, span and onset of a row."""
         texts = {name: self._text(name, row) for name in _TEXTS}
         named = [source for source in sources if texts["recording"] in {"", source.path.name, source.path.stem}]
         if not named:
@@ -208,7 +207,7 @@ class _List:
         return case, source, span, texts["onset"]
 
     def _span(self, row: int, zone: str) -> tuple[float, float]:
-        """Start and end of a row by the clock of a zone; all rows together tell what dates mean."""
+        """Start and end of a row in a time zone; the date format is inferred from all rows."""
         if zone not in self._starts:
             self._starts[zone] = (self._column("start", zone), self._column("end", zone))
         found = []

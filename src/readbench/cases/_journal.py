@@ -1,9 +1,8 @@
-"""The journal: what happened in a library, in order; its state at any time follows from it.
+"""The journal: the append-only list of changes of a library, from which its state at any time follows.
 
-Every row holds all that is known of one case after a change. A change is never altered: a later row replaces an
-earlier one of the same case, and `undo` is a row that takes a whole change back, another undo among them. Rows beside
-it keep what later changes said of the same cases. So a store only ever appends, which back ends do atomically, and
-every earlier state can be read again. A `Snapshot` is such a state as searches need it.
+A row holds all facts of one case after a change. A later row replaces an earlier one of the same case; `undo` is a row
+that reverts a whole change, also another undo, with further rows that keep later changes to the same cases. Stores only
+append, which back ends do atomically, and every earlier state can be read again. A `Snapshot` is a state for searches.
 """
 
 from __future__ import annotations
@@ -62,19 +61,18 @@ SCHEMA = pa.schema(
         ("author", pa.string()),
     ]
 )
-"""`step` numbers all rows; `place` is the step that first wrote the case, which orders the corpus; `target` is the
-change that an undo takes back; `normal` marks windows of normal operation, which are no cases; `context` is the digest
-of what its window brings along, empty where that is nothing; `author` made the change, empty where nobody said who.
-Older journals lack the columns of `LATER`."""
+"""`step` numbers the rows; `place` is the step that first wrote the case and orders the corpus; `target` is the change
+that an undo reverts; `normal` marks windows of normal operation; `context` is the digest of the context, or "";
+`author` is the author of the change, or "". Older journals lack the columns of `LATER`."""
 LATER = {"context": "''", "end": "cast('NaN' as double)", "zone": "''", "author": "''"}
-"""Columns that came later, and what older rows have in them."""
+"""Columns added in later versions, with the value in older rows."""
 _AUTHOR: ContextVar[str] = ContextVar("author", default="")
 _MADE: ContextVar[list[str] | None] = ContextVar("made", default=None)
 
 
 @contextmanager
 def sign_changes(author: str) -> Iterator[list[str]]:
-    """Write an author beside every change that this thread makes meanwhile; lists them, such as `12: edit of w0`."""
+    """Set the author of the changes made in the block; yields their list, such as `12: edit of w0`."""
     made: list[str] = []
     tokens = _AUTHOR.set(author), _MADE.set(made)
     try:
@@ -85,21 +83,21 @@ def sign_changes(author: str) -> Iterator[list[str]]:
 
 
 TICK_S = 1e-5
-"""Least time between two changes, so that the time of a change is a version of its cases."""
+"""Least time between two changes in seconds, so that the time of a change is a version of its cases."""
 CaseKey = tuple[str, str, str]
 """Name of a case, digest of its window and of its context."""
 
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """One case or normal window as the journal knows it.
+    """One case or normal window in the journal.
 
     Args:
-        case: what is known of it.
-        place: orders the corpus.
-        digest: of its window.
-        normal: it shows normal operation and is no case.
-        context: digest of what its window brings along; "" where that is nothing.
+        case: facts of the case.
+        place: position in the order of the corpus.
+        digest: digest of its window.
+        normal: True for a window of normal operation.
+        context: digest of the context; "" without one.
     """
 
     case: Case
@@ -110,21 +108,21 @@ class JournalEntry:
 
 
 def enter(windows: WindowSet, case: Case) -> JournalEntry:
-    """The entry that one window would have, as stores name it, but for its place."""
+    """Entry of one window, without its place."""
     context = "" if windows.context is None else windows.context.digest_of(0).hex()
     return JournalEntry(case, 0, window_digests(windows.with_context(None))[0], context=context)
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A library at one time: entries by id in the order of their places, and where the journal stands.
+    """State of a library after some change.
 
     Args:
-        cases: by id.
-        normals: by id.
-        changes: all of them, oldest first.
-        steps: rows so far.
-        named: all labels that were ever given, in the order in which they were first.
+        cases: entries of cases by id, in the order of their places.
+        normals: entries of normal windows by id, in the same order.
+        changes: all changes, oldest first.
+        steps: number of journal rows.
+        named: all labels ever given, in order of first use.
     """
 
     cases: dict[str, JournalEntry]
@@ -134,7 +132,7 @@ class State:
     named: tuple[str, ...] = ()
 
     def find_same(self, new: JournalEntry) -> str | None:
-        """Name of the case with the window, context, time and asset of a new one; the one of its name, if there is."""
+        """Name of the case with the same window, context, time and asset, preferably with the same name."""
         told = new.digest, new.context, new.case.time, new.case.asset
         known = self.cases.items() if new.case.id not in self.cases else [(new.case.id, self.cases[new.case.id])]
         return next(
@@ -143,7 +141,7 @@ class State:
         )
 
     def next_stamp(self) -> float:
-        """The time of a change that is made now: later than that of the last one, even where the clock was set back."""
+        """Time for a new change: now, or just after the last change if the clock was set back."""
         last = self.changes[-1].time + TICK_S if self.changes else 0.0
         return max(time.time(), last)
 
@@ -154,11 +152,11 @@ class State:
 
 
 def fold(journal: pa.Table, as_of: float | None = None) -> State:
-    """The state after all changes, or after those up to one.
+    """State after all changes, or after a given one.
 
     Args:
         journal: rows of `SCHEMA` in any order.
-        as_of: number of the last change that counts.
+        as_of: number of the last change to apply; None for all.
     """
     journal = journal.sort_by("step")
     if as_of is not None:
@@ -178,7 +176,7 @@ def fold(journal: pa.Table, as_of: float | None = None) -> State:
 
 
 def advance(state: State, new: pa.Table) -> State | None:
-    """The state after further rows, without reading the others again; None where they take something back."""
+    """State after further rows; None if they contain an undo, which needs all rows."""
     if "undo" in set(new["what"].to_pylist()):
         return None
     touched = any(new["normal"].to_pylist())
@@ -199,31 +197,31 @@ def advance(state: State, new: pa.Table) -> State | None:
 
 
 def _names(journal: pa.Table) -> tuple[str, ...]:
-    """Labels of rows in their order, each once."""
+    """Distinct labels, in order of first use."""
     return tuple(name for name in pa.compute.unique(journal["label"]).to_pylist() if name)
 
 
 def journal_rows(entries: list[JournalEntry], what: What, change: int, first_step: int, stamp: float) -> pa.Table:
-    """Journal rows of one change, or of a part of it."""
+    """Journal rows of a change or a part of it."""
     return pa.Table.from_pylist(
         [_row(entry, what, change, first_step + i, stamp) for i, entry in enumerate(entries)], schema=SCHEMA
     )
 
 
 def undo_row(target: int, change: int, step: int, stamp: float) -> pa.Table:
-    """The row that takes a change back."""
+    """Row that reverts a change."""
     entry = JournalEntry(Case(id=""), step, "")
     return pa.Table.from_pylist([_row(entry, "undo", change, step, stamp) | {"target": target}], schema=SCHEMA)
 
 
 def revert(journal: pa.Table, target: int, change: int, stamp: float) -> pa.Table:
-    """Rows that take one change back and leave what all others said of its cases.
+    """Rows that revert one change and keep all others to the same cases.
 
     Args:
-        journal: rows of `SCHEMA` in any order, all of them.
-        target: the change that is taken back; it may be an undo, which does it again.
+        journal: all rows, of `SCHEMA`, in any order.
+        target: number of the change to revert; reverting an undo reapplies its change.
         change: number of the new change.
-        stamp: of the new rows.
+        stamp: time of the new rows.
     """
     step = len(journal) and int(_column(journal, "step").max()) + 1
     undo = undo_row(target, change, step, stamp)
@@ -240,10 +238,10 @@ def revert(journal: pa.Table, target: int, change: int, stamp: float) -> pa.Tabl
 
 
 def _replay(journal: pa.Table) -> dict[str, JournalEntry]:
-    """Entries from what each standing change altered alone: rows tell all that was known when they were written."""
+    """Entries from the fields that each change in effect altered, since a row also repeats unchanged fields."""
     rows = journal.sort_by("step").to_pylist()
     undos = [(row["change"], row["target"]) for row in rows if row["what"] == "undo"]
-    # What was taken back when a change was made, by how many undos there were.
+    # Changes reverted at the time of each change, by the number of undos so far.
     undone = [_settle(undos[:count]) for count in range(len(undos) + 1)]
     spelt_out, found = {change for change, _ in undos}, dict[str, JournalEntry]()
     earlier: dict[str, list[dict[str, Any]]] = {}
@@ -272,25 +270,25 @@ def _entries(state: State) -> dict[str, JournalEntry]:
 
 
 def _told(entry: JournalEntry | None) -> Case | None:
-    """What an entry tells, whenever that was written."""
+    """Facts of an entry without the time of writing."""
     return None if entry is None else entry.case.model_copy(update={"changed": 0.0})
 
 
 def _touched(journal: pa.Table, change: int) -> set[str]:
-    """Names of the cases that a change altered; of an undo, those of what it takes back, too."""
+    """Names of the cases that a change altered, including those of a change that it reverts."""
     rows = journal.filter(pa.compute.equal(journal["change"], change)).select(["id", "what", "target"]).to_pylist()
     names = {row["id"] for row in rows if row["what"] != "undo"}
     return names.union(*(_touched(journal, row["target"]) for row in rows if row["what"] == "undo"))
 
 
 def _find_undone(journal: pa.Table) -> set[int]:
-    """Numbers of the changes that are taken back."""
+    """Numbers of the reverted changes."""
     rows = journal.filter(pa.compute.equal(journal["what"], "undo"))
     return _settle(list(zip(rows["change"].to_pylist(), rows["target"].to_pylist(), strict=True)))
 
 
 def _settle(undos: list[tuple[int, int]]) -> set[int]:
-    """Numbers of the changes that (change, target) pairs take back; an undo that is taken back does not count.
+    """Numbers of the changes reverted by (change, target) pairs; a reverted undo has no effect.
 
     >>> _settle([(3, 2), (4, 3)])
     {3}
@@ -325,7 +323,7 @@ def _row(entry: JournalEntry, what: What, change: int, step: int, stamp: float) 
 
 
 def _last_rows(journal: pa.Table, positions: NDArray[np.intp]) -> list[JournalEntry | None]:
-    """The last of the rows of each case; None where that one deletes it."""
+    """Last row of each case; None if it deletes the case."""
     last: dict[str, int] = {}
     ids = journal["id"].to_pylist()
     for position in positions.tolist():
@@ -373,15 +371,15 @@ def _changes(journal: pa.Table, undone: set[int]) -> tuple[Change, ...]:
 
 
 DETAILED_ROWS = 20_000
-"""Last rows of a journal in which is looked for what changes did."""
+"""Last rows of the journal from which details of changes are read."""
 MAX_DETAILED_CHANGES = 3
-"""Cases of one change that are told of one by one."""
+"""Cases of one change that are described one by one."""
 DETAILED = ("label", "asset", "group", "notes", "tags", "links", "rejected")
-"""What an edit may have changed, in the order in which it is told."""
+"""Fields in the description of an edit, in order."""
 
 
 def describe_changes(journal: pa.Table, changes: Sequence[Change]) -> list[Change]:
-    """The changes with what became of which cases; `journal` holds them and some before."""
+    """Fill in `detail` of changes; `journal` holds their rows and some earlier ones."""
     columns = [name for name in ("change", "what", "target", "id", *DETAILED) if name in journal.column_names]
     ids, kinds, targets = (journal[name].to_pylist() for name in ("id", "what", "target"))
     numbers, wanted = journal["change"].to_pylist(), {change.number for change in changes}
@@ -413,7 +411,7 @@ def describe_changes(journal: pa.Table, changes: Sequence[Change]) -> list[Chang
 
 
 def _describe_row(row: dict[str, Any], before: dict[str, Any] | None) -> str:
-    """What a row of the journal says that the one before it of the same case did not."""
+    """Difference between a journal row and the one before it of the same case, in words."""
     if row["what"] != EDIT or before is None:
         return f"{row['id']}: {row['label']}" if row["label"] and row["what"] != DELETE else str(row["id"])
     parts = []
@@ -435,21 +433,21 @@ def _column(journal: pa.Table, name: str) -> NDArray[np.int64]:
 NORMAL_LABEL = "normal"
 """Label of a case that turned out to be normal operation."""
 MAX_SUGGESTED_CASES = 20
-"""Cases among which a mistyped name looks for the right one: the latest."""
+"""Latest cases among which similar names are suggested."""
 FEW_RESOLVED = 20
-"""Resolved cases and normals below which open cases, too, say what windows of a library look like."""
+"""Number of resolved cases and normals below which the profile also uses open cases."""
 REFERENCE_CASES = 256
-"""First cases that give the channel statistics of a shortlist, so that they stay while a library grows."""
+"""Number of first cases whose channel statistics scale a shortlist; fixed, so that vectors stay valid."""
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """N cases in the order in which they came.
+    """State of a library with N cases, in order of addition.
 
     Args:
-        state: what the journal says.
-        store: where the windows are.
-        naming: what the site calls its channels now; windows come under these names, whenever they came in.
+        state: state of the journal.
+        store: store of the windows.
+        naming: present channel names; applied to all windows when they are read.
     """
 
     state: State
@@ -471,12 +469,12 @@ class Snapshot:
 
     @cached_property
     def digests(self) -> list[str]:
-        """(N,) of the windows of the cases."""
+        """(N,) digests of the windows."""
         return [entry.digest for entry in self.entries]
 
     @cached_property
     def keys(self) -> list[CaseKey]:
-        """(N,) what the cases are, whatever is known of them."""
+        """(N,) keys of the cases."""
         return [(entry.case.id, entry.digest, entry.context) for entry in self.entries]
 
     @cached_property
@@ -484,30 +482,30 @@ class Snapshot:
         return {name: i for i, name in enumerate(self.state.cases)}
 
     def position(self, case: str) -> int:
-        """Position of a case, or an error that names the nearest ones."""
+        """Position of a case; raises with similar names if there is none."""
         if case not in self._places:
             raise UnknownNameError("case", case, list(self._places)[-MAX_SUGGESTED_CASES:])
         return self._places[case]
 
     def case(self, position: int) -> Case:
-        """What is known of a case."""
+        """Facts of a case."""
         return self.entries[position].case
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
-        """Names of the labels by number, normal first."""
+        """Fault types by label number, normal first."""
         names = {entry.case.label for entry in self.entries}
         return (NORMAL_LABEL, *sorted(name for name in names if name and name != NORMAL_LABEL))
 
     @cached_property
     def labels(self) -> NDArray[np.int32]:
-        """(N,) numbers of the labels, -1 where nobody resolved a case."""
+        """(N,) label numbers, -1 for open cases."""
         number = {name: i for i, name in enumerate(self.classes)}
         return np.array([number.get(entry.case.label or "", UNLABELLED) for entry in self.entries], np.int32)
 
     @cached_property
     def rejections(self) -> NDArray[np.bool_]:
-        """(N, K) fault types, by label, that cases are known not to be."""
+        """(N, K) True where a fault type is rejected for a case."""
         number = {name: i for i, name in enumerate(self.classes)}
         mask = np.zeros((len(self), len(number)), np.bool_)
         for row, entry in enumerate(self.entries):
@@ -517,12 +515,12 @@ class Snapshot:
         return mask
 
     def windows(self, positions: Sequence[int] | NDArray[np.integer]) -> WindowSet:
-        """Windows of cases, with their labels, groups, assets, times and the context that they brought."""
+        """Windows of cases with labels, groups, assets, times and context."""
         windows = self._read([self.entries[i] for i in positions])
         return replace(windows, labels=self.labels[np.asarray(positions, np.intp)], classes=self.classes)
 
     def searched(self, positions: Sequence[int] | NDArray[np.integer]) -> WindowSet:
-        """The same as methods search them: cases without a time before get normals of their own asset in its place."""
+        """`windows` for methods: cases without readings before get normal windows of their asset instead."""
         return lend_before(self.windows(positions), self.normals)
 
     @cached_property
@@ -533,14 +531,14 @@ class Snapshot:
         return replace(windows, labels=np.full(len(entries), NORMAL, np.int32), classes=(NORMAL_LABEL,))
 
     def corpus(self) -> WindowSet:
-        """All cases, to be scaled by those that are not known to be normal."""
+        """Windows of all cases, scaled by those that are not labelled normal."""
         windows = self.searched(range(len(self)))
         faults = windows[np.flatnonzero(self.labels != NORMAL)]
         return windows.with_stats(ChannelStats.of(faults if len(faults) else windows))
 
     @cached_property
     def reference(self) -> ChannelStats:
-        """Channel statistics of the first cases that are not known to be normal."""
+        """Channel statistics of the first cases that are not labelled normal."""
         return ChannelStats.of(self.windows(self.first))
 
     @cached_property
@@ -551,13 +549,13 @@ class Snapshot:
 
     @cached_property
     def first(self) -> NDArray[np.intp]:
-        """Positions of the first cases that are not known to be normal; of the first cases where all are."""
+        """Positions of the first cases that are not labelled normal, or of the first cases if all are."""
         faults = np.flatnonzero(self.labels != NORMAL)
         return (faults if len(faults) else np.arange(len(self)))[:REFERENCE_CASES]
 
     @cached_property
     def profile(self) -> LibraryProfile | None:
-        """What its windows look like, without open cases, of which nobody knows what they are; None of an empty one."""
+        """Profile of the windows of resolved cases and normals; None for an empty library."""
         resolved = np.flatnonzero(self.labels != UNLABELLED)
         chosen = resolved if len(resolved) + len(self.state.normals) >= FEW_RESOLVED else np.arange(len(self))
         return LibraryProfile.of(self.windows(chosen[spread_evenly(len(chosen), MOST_PROFILED)]), self.normals)
@@ -570,7 +568,7 @@ class Snapshot:
         return tuple(name for name, count in counts.items() if 2 * count >= len(windows))
 
     def after(self, earlier: Snapshot) -> Snapshot:
-        """This one, with what an earlier one has read that is still the same."""
+        """This snapshot with the unchanged cached values of an earlier one."""
         if earlier.naming.fingerprint == self.naming.fingerprint and earlier.store is self.store:
             taken = ["normals"] if earlier.state.normals is self.state.normals else []
             if [earlier.digests[i] for i in earlier.first] == [self.digests[i] for i in self.first]:
@@ -579,7 +577,7 @@ class Snapshot:
         return self
 
     def describe(self, windows: WindowSet) -> WindowSet:
-        """Windows of all cases, which may have been read earlier, with what is known of them now."""
+        """Windows of all cases, read earlier, with their present facts."""
         told = _tell(windows, [entry.case for entry in self.entries])
         return replace(told, labels=self.labels, classes=self.classes)
 
@@ -588,7 +586,7 @@ class Snapshot:
 
     @cached_property
     def content(self) -> str:
-        """Hash of the windows of cases and normals, and of which cases are known to be normal."""
+        """Hash of the windows of cases and normals, and of which cases are labelled normal."""
         digest = hashlib.sha256(np.packbits(self.labels == NORMAL).tobytes() + self.naming.fingerprint.encode())
         for entry in (*self.entries, *self.state.normals.values()):
             digest.update(f"{entry.digest}{int(entry.normal)}".encode())
@@ -596,12 +594,12 @@ class Snapshot:
 
     @cached_property
     def state_key(self) -> str:
-        """Hash of all that can be learned from."""
+        """Hash of everything that a method is fitted on."""
         return f"{self.content}{self.knowledge}{self.surroundings}"
 
     @cached_property
     def surroundings(self) -> str:
-        """Hash of what methods that use context see beside windows: contexts, and assets, whose normals are lent."""
+        """Hash of contexts and assets, for methods that use context."""
         facts = [(e.context, e.case.asset) for e in (*self.entries, *self.state.normals.values())]
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
@@ -619,7 +617,7 @@ def _read_windows(store: Store, entries: list[JournalEntry]) -> WindowSet:
 
 
 def _tell(windows: WindowSet, cases: list[Case]) -> WindowSet:
-    """Windows with what is known of them, but for their labels."""
+    """Windows with the facts of their cases except labels."""
     count = len(cases)
     return replace(
         windows,

@@ -1,12 +1,9 @@
-"""What a library learns from its cases, and when: in the question that needs it, or beside the questions.
+"""Fitting of models on a library, during a question or in the background.
 
-`Kept` holds one thing that was learned from a snapshot: what windows look like, what normal operation is, a fitted
-method. In a process that asks once, it is learned when it is needed and is exact. In one that lives long, such as a
-service, the question after a change is answered by what was learned last, the thread of a `BackgroundLearner` learns
-from the new state meanwhile, and the result is put in place when it is whole. What takes less than `QUICK_S` is always
-exact.
-
-Nobody waits for a lock to read: what is kept is replaced as one.
+`Kept` holds one model fitted on a snapshot: the profile of windows, normal operation, or a method. In a command it is
+fitted when needed. In a service, the question after a change is answered with the last model while the thread of a
+`BackgroundLearner` fits the next, which then replaces it atomically; models fitted in less than `QUICK_S` are always
+up to date. Readers take no lock.
 """
 
 from __future__ import annotations
@@ -27,23 +24,22 @@ from readbench.errors import ReadbenchError
 T = TypeVar("T")
 Item = TypeVar("Item")
 QUICK_S = 0.3
-"""What was learned in less time is learned again in the question itself."""
+"""Fitting time in seconds below which a model is refitted during the question."""
 MAX_REST_S = 10.0
-"""Longest pause after learning; questions have the processor meanwhile."""
+"""Longest pause after fitting, in seconds, which leaves the processor to questions."""
 
 
 class UntaughtError(Exception):
-    """A process that does not learn itself was asked for what nobody told it."""
+    """A follower needs a model that it has not received."""
 
 
 class BackgroundLearner:
-    """A supervised loop that learns one thing after the other, and ends when nothing is left.
+    """A supervised loop that runs fitting jobs one after the other, and ends when none is left.
 
-    After each, it rests as long as it worked, `MAX_REST_S` at most: a library into which cases keep coming learns half
-    of the time.
+    After each job it pauses as long as the job took, up to `MAX_REST_S`.
 
     Args:
-        name: of the loop, for readiness and the log.
+        name: name of the loop in readiness and log.
     """
 
     learns = True
@@ -57,15 +53,15 @@ class BackgroundLearner:
 
     @property
     def loop(self) -> LoopState:
-        """How its loop is."""
+        """State of the loop."""
         return self._loop.state
 
     def hear(self, hear: Hear) -> None:
-        """Be told when its loop fails, and when it works again."""
+        """Call `hear` when the loop fails or recovers."""
         self._loop.hear = hear
 
     def submit(self, name: str, job: Callable[[], None]) -> None:
-        """Do a job soon; one of the same name that has not begun is replaced."""
+        """Queue a job; replaces a waiting job of the same name."""
         with self._state:
             self._jobs[name] = job
             if not self._works:
@@ -73,7 +69,7 @@ class BackgroundLearner:
                 self._loop.start()
 
     def settle(self, timeout_s: float | None = None) -> bool:
-        """Wait until nothing is left to learn; False where that takes longer."""
+        """Wait until no job is left; False after `timeout_s` seconds."""
         with self._state:
             self._hurried += 1
             self._state.notify_all()
@@ -82,7 +78,7 @@ class BackgroundLearner:
             return done
 
     def _learn_next(self) -> bool:
-        """Learn one thing, and rest; True where nothing is left."""
+        """Run one job, then pause; True if no job is left."""
         with self._state:
             if not self._jobs:
                 self._works = False
@@ -98,16 +94,16 @@ class BackgroundLearner:
 
 
 class LessonFollower(BackgroundLearner):
-    """Learns nothing: what is learned elsewhere is told (`readbench.cases._processes`)."""
+    """Ignores jobs; models come from another process (`readbench.cases._processes`)."""
 
     learns = False
 
     def submit(self, name: str, job: Callable[[], None]) -> None:
-        """Leave it to others."""
+        """Ignore the job."""
 
 
 def work_half_time(work: Callable[[Item], T], items: Sequence[Item], /) -> Iterator[T]:
-    """What `map` gives, with a rest after each item as long as it took."""
+    """`map` with a pause after each item as long as it took."""
     for item in items:
         began = time.perf_counter()
         yield work(item)
@@ -116,13 +112,13 @@ def work_half_time(work: Callable[[Item], T], items: Sequence[Item], /) -> Itera
 
 @dataclass(frozen=True, eq=False)
 class Learned(Generic[T]):
-    """Something learned from a snapshot.
+    """A model fitted on a snapshot.
 
     Args:
-        key: of the state that it follows from.
-        snapshot: that it was learned from.
-        value: what was learned.
-        seconds: that it took.
+        key: key of the state that it depends on.
+        snapshot: the snapshot.
+        value: the model.
+        seconds: fitting time.
     """
 
     key: str
@@ -132,19 +128,18 @@ class Learned(Generic[T]):
 
 
 class Kept(Generic[T]):
-    """One thing that is learned, and learned again when the library changes.
+    """One model that is refitted when the library changes.
 
     Args:
-        name: of it.
-        key_of: says of a snapshot what the thing depends on.
-        learn: makes it, with what was learned last at hand, and says how far it has come.
-        learner: learns in the background; None where questions learn themselves.
-        latest: the state of the library when the background comes to it.
-        lasting: a process that is told what to know may go on with that of an earlier state, however quickly it is
-            learned elsewhere.
+        name: name of the model.
+        key_of: key of the state that the model depends on, from a snapshot.
+        learn: fits the model on a snapshot, given the last model and a progress callback.
+        learner: fits in the background; None fits during the question.
+        latest: returns the present snapshot, for the background.
+        lasting: True if a follower may use the model of an earlier state however quickly it is fitted.
 
     Attributes:
-        known: what was learned last.
+        known: the last fitted model.
     """
 
     def __init__(
@@ -168,7 +163,7 @@ class Kept(Generic[T]):
         self._failed = ""
 
     def get(self, snapshot: Snapshot, progress: Progress = SILENT) -> Learned[T]:
-        """What follows from a snapshot, or what was learned last while that is learned."""
+        """Model of a snapshot, or the last one while the background fits it."""
         known, key = self.known, self._key_of(snapshot)
         if known is not None and known.key == key:
             return known
@@ -178,20 +173,20 @@ class Kept(Generic[T]):
         return known
 
     def _is_quick(self, known: Learned[T]) -> bool:
-        """Whether it is always exact, since it was learned in no time."""
+        """True if the model is refitted during the question, since that is fast."""
         learns = self._learner is None or self._learner.learns
         return known.seconds < (QUICK_S if learns or not self._lasting else QUICK_S / 10)
 
     def count_behind(self, learned: Learned[T], snapshot: Snapshot) -> int:
-        """Changes of the library since something was learned, up to a snapshot; 0 where none of them matters."""
+        """Number of changes since a model was fitted, up to a snapshot; 0 if none affects it."""
         if learned.key == self._key_of(snapshot):
             return 0
         return max(1, snapshot.state.change - learned.snapshot.state.change)
 
     def learn_now(self, snapshot: Snapshot, progress: Progress = SILENT) -> Learned[T]:
-        """What follows from a snapshot; who asks waits."""
+        """Fit the model on a snapshot now."""
         key = self._key_of(snapshot)
-        with self._lock:  # of several that need the same, one learns it
+        with self._lock:  # one of several waiting threads fits it
             known = self.known
             if known is not None and known.key == key:
                 return known
@@ -204,7 +199,7 @@ class Kept(Generic[T]):
             return self.known
 
     def _learn_latest(self) -> None:
-        """In the background; what fails there fails again in the next question, which says why."""
+        """Fit in the background; an error is raised again by the next question."""
         try:
             snapshot = self._latest()
         except (ReadbenchError, OSError):

@@ -1,9 +1,8 @@
-"""What labels teach, kept beside the library: whoever opens it next need not learn it again.
+"""Cache of label models (lessons) on disk, so that the next process need not fit them again.
 
-A lesson follows from the vectors of the cases, their labels, recordings, assets and rejections, and from the code that
-learns. Its file is named by the hash of all these, so that a stale one is never found. It begins with the hash of what
-it holds: a damaged one is not believed, and the lesson is learned again. Arrays are kept as NumPy writes them, and what
-joins them as JSON that names dataclasses of the engine; nothing in a file can be run.
+A lesson depends on the vectors, labels, recordings, assets and rejections of the cases, and on the fitting code. The
+hash of all these names its file, so that a stale file is never found. The file begins with a checksum; a damaged one is
+ignored. Arrays are stored in NumPy's format, the rest as JSON that names dataclasses of the engine; no code is loaded.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ from readbench.engine.vectors import code_key
 
 FOLDER = "lessons"
 KEPT_FILES = 3
-"""Lessons of one library that are kept: those of other methods, and of reviews, among them."""
+"""Lessons kept per library, over all methods and reviews."""
 MIN_CASES = 200
-"""Labelled cases from which a lesson is kept; one of fewer is learned in less time than it is found."""
+"""Fewest labelled cases of a kept lesson; with fewer, fitting is faster than reading."""
 TRUSTED_MODULES = ("readbench.engine.rerankers.", "readbench.engine.protocols")
-"""Where the dataclasses of a lesson are."""
+"""Modules whose dataclasses a lesson may contain."""
 _HASH = 32
 
 
 class LessonShelf:
-    """The lessons of one library.
+    """Lessons of one library.
 
     Args:
-        folder: theirs alone.
+        folder: folder that holds nothing else.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,13 +48,13 @@ class LessonShelf:
 
     @classmethod
     def of(cls, address: str) -> LessonShelf:
-        """Those of the library at a folder, inside it; of one at another address, in the user's cache."""
+        """Lessons in the library's folder, or in the user's cache if the library is in a database."""
         if "://" not in address:
             return cls(Path(address) / FOLDER)
         return cls(cache_root() / FOLDER / hashlib.sha256(address.encode()).hexdigest()[:24])
 
     def recall(self, fitted: FittedMethod, knowledge: Knowledge) -> LabelModel | None:
-        """The lesson of a fitted method, and all that is the same for its queries; None where none is kept."""
+        """Read the lesson of a fitted method; None if there is none."""
         key = _key_of(fitted, knowledge) if self.folder.is_dir() else None
         if key is None:
             return None
@@ -68,7 +67,7 @@ class LessonShelf:
         return unpack_lesson(content[_HASH:], fitted.units)
 
     def keep(self, fitted: FittedMethod, knowledge: Knowledge, lesson: LabelModel) -> None:
-        """Keep a lesson, if it may be worth it; where that fails it is learned again next time."""
+        """Write a lesson of at least `MIN_CASES` cases; a failure is ignored."""
         key = _key_of(fitted, knowledge)
         if key is None:
             return
@@ -83,7 +82,7 @@ class LessonShelf:
 
 
 def _key_of(fitted: FittedMethod, knowledge: Knowledge) -> str | None:
-    """Hash of all that a lesson follows from; None where there is none, or where it is learned in no time."""
+    """Hash of everything that a lesson depends on; None if it is not kept."""
     former = fitted.method.opinion_former
     if former is None or (knowledge.labels >= 0).sum() < MIN_CASES:
         return None
@@ -101,11 +100,11 @@ def _key_of(fitted: FittedMethod, knowledge: Knowledge) -> str | None:
 
 
 def pack_lesson(lesson: LabelModel, units: Sequence[Vectors]) -> bytes:
-    """A lesson as bytes, without the vectors of the cases.
+    """Encode a lesson without vectors and queries.
 
     Args:
-        lesson: of any queries; they are left out.
-        units: the vectors that it was learned from.
+        lesson: the lesson.
+        units: vectors that it was fitted on.
     """
     labels = lesson.fitted
     packer = _Packer(units)
@@ -119,7 +118,7 @@ def pack_lesson(lesson: LabelModel, units: Sequence[Vectors]) -> bytes:
 
 
 def unpack_lesson(content: bytes, units: Sequence[Vectors]) -> LabelModel:
-    """The lesson in bytes that `pack_lesson` wrote, with the same vectors."""
+    """Decode the bytes of `pack_lesson`, with the same vectors."""
     with np.load(io.BytesIO(content), allow_pickle=False) as stored:
         arrays = [stored[f"a{i}"] for i in range(len(stored.files) - 1)]
         tree = json.loads(stored["tree"].tobytes())
@@ -130,7 +129,7 @@ def unpack_lesson(content: bytes, units: Sequence[Vectors]) -> LabelModel:
 
 
 class _Packer:
-    """Turns dataclasses, tuples and dictionaries into what JSON takes; what occurs twice is written once."""
+    """Converts dataclasses, tuples and dictionaries to JSON values; repeated objects are written once."""
 
     def __init__(self, units: Sequence[Vectors]) -> None:
         self.arrays: list[NDArray[Any]] = []
@@ -178,7 +177,7 @@ class _Packer:
 
 
 class _Unpacker:
-    """Makes again what a `_Packer` wrote."""
+    """Inverse of `_Packer`."""
 
     def __init__(self, arrays: Sequence[NDArray[Any]], units: Sequence[Vectors]) -> None:
         self._arrays, self._units = arrays, units
@@ -201,7 +200,7 @@ class _Unpacker:
         module, name = content
         part = getattr(import_module(module), name) if module.startswith(TRUSTED_MODULES) else None
         if not (isinstance(part, type) and is_dataclass(part)):
-            raise TypeError(f"{module}.{name} is no part of a lesson.")
+            raise TypeError(f"{module}.{name} is not allowed in a lesson.")
         made = part(**{k: self.unpack(v) for k, v in tree["fields"].items()})
         self._known.append(made)
         return made

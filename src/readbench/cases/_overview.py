@@ -1,4 +1,4 @@
-"""A library looked over: what to label next, labels that look wrong, a map of the cases, and near-duplicates."""
+"""Review of a library: cases to label next, doubtful labels, map of the cases, near-duplicates."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from readbench.cases._search import Review, bare, coarse_encoder
 from readbench.engine.rerankers import Array, LabelModel, select_most_informative, sharpen, suspects
 
 MAX_CASES = 2000
-"""Latest cases that are looked at."""
+"""Number of cases on the map: the latest."""
 MAX_COMPONENTS = 50
-"""Axes of the vectors among which the map looks for the two that tell the faults apart."""
+"""Principal components from which the two axes of the map are computed."""
 TWIN_SIMILARITY = 0.98
-"""Cosine of two cases from which they count as near-duplicates."""
+"""Smallest cosine of near-duplicates."""
 MAX_LISTED = 12
 DOUBTED_SHARE, DOUBTED_ALWAYS = 0.1, 5
-"""Share of the resolved cases whose labels are doubted at most, and how many may be in a small library."""
+"""Largest share of doubtful labels, and their number allowed in any library."""
 CONTRADICTION_RATIO = 5.0
-"""How many times likelier than its own label another fault type must be."""
+"""Smallest ratio of the probability of another fault type to that of the label."""
 Vectors = NDArray[np.float64]
 
 
 def suggest_next(review: Review, count: int) -> list[Suggestion]:
-    """The open cases that would tell most about the others, most telling first (`readbench.engine.rerankers`).
+    """Open cases to label next, the most informative first (`readbench.engine.rerankers`).
 
     Args:
-        review: N cases, and what is known of them.
-        count: most suggestions.
+        review: N cases with the fitted method.
+        count: largest number of suggestions.
     """
     snapshot, lesson = review.snapshot, review.lesson
     guesses, names = _calibrate(lesson), _names(snapshot, lesson)
@@ -47,10 +47,10 @@ def suggest_next(review: Review, count: int) -> list[Suggestion]:
 
 
 def find_doubtful(review: Review, count: int) -> list[Doubt]:
-    """The cases whose label all other recordings contradict most (`readbench.engine.rerankers`); as above.
+    """Cases whose label the other recordings contradict most (`readbench.engine.rerankers`).
 
-    Where faults look alike, many right labels are not the likeliest, so that only what is clearly contradicted counts,
-    and a tenth of the labels at most (`research.label_doubts` measures both).
+    Only clear contradictions count, and at most a tenth of the labels, since similar faults often make another type
+    likelier than a correct label (`research.label_doubts` measures both).
     """
     snapshot, lesson = review.snapshot, review.lesson
     if lesson is None:
@@ -70,19 +70,19 @@ def find_doubtful(review: Review, count: int) -> list[Doubt]:
 
 
 def _calibrate(lesson: LabelModel | None) -> Array | None:
-    """(N, K) calibrated probabilities of the fault types; None where fewer than two are known."""
+    """(N, K) calibrated probabilities of the fault types; None with fewer than two types."""
     if lesson is None or lesson.guesses.shape[1] < 2:
         return None
     return np.where(lesson.guesses > 0, sharpen(lesson.guesses, lesson.calibration.exponent), 0.0)
 
 
 def _names(snapshot: Snapshot, lesson: LabelModel | None) -> list[str]:
-    """(K,) names of the fault types that the labels teach."""
+    """(K,) names of the fault types of a lesson."""
     return [] if lesson is None else [snapshot.classes[label] for label in lesson.judgement.classes]
 
 
 def draw_map(snapshot: Snapshot) -> LibraryOverview:
-    """Look at the latest cases: MiniRocket features, scaled, and their cosines; fast enough for every visit."""
+    """Map and near-duplicates of the latest cases, by cosine of scaled MiniRocket features."""
     first = max(0, len(snapshot) - MAX_CASES)
     positions = np.arange(first, len(snapshot))
     cases = [snapshot.case(int(i)) for i in positions]
@@ -100,11 +100,11 @@ def draw_map(snapshot: Snapshot) -> LibraryOverview:
 
 
 def project_vectors(vectors: Vectors, labels: NDArray[np.int32]) -> Vectors:
-    """(N, 2) places, 0 to 1, on the two axes that best tell the labels apart; without three of them, the main axes.
+    """(N, 2) coordinates from 0 to 1: two discriminant axes, or principal components with fewer than three labels.
 
     Args:
-        vectors: (N, D).
-        labels: (N,) of the cases, -1 where nobody resolved one.
+        vectors: (N, D) vectors.
+        labels: (N,) label numbers, -1 for open cases.
 
     >>> project_vectors(np.array([[0.0, 0.0], [4.0, 0.0], [2.0, 1.0]]), np.int32([-1, -1, -1])).round(2).tolist()
     [[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]]
@@ -129,7 +129,7 @@ def project_vectors(vectors: Vectors, labels: NDArray[np.int32]) -> Vectors:
 
 
 def _scale_features(snapshot: Snapshot, positions: NDArray[np.intp]) -> Vectors:
-    """(N, D) scaled features, rows of length one."""
+    """(N, D) scaled features with rows of unit length."""
     raw = coarse_encoder(snapshot).encode(bare(snapshot.windows(positions))).astype(np.float64)
     deviation = raw.std(axis=0)
     scaled = np.divide(raw - raw.mean(axis=0), deviation, out=np.zeros_like(raw), where=deviation > 1e-9)

@@ -1,4 +1,4 @@
-"""Pages to print or to attach: HTML that holds all it needs, and PDF where a Chromium is at hand."""
+"""Self-contained HTML pages, and PDF printed by Chromium."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 TIMEOUT_S = 60
-"""Longest that a browser may take for one page."""
+"""Longest time to print one page, in seconds."""
 STYLE = """
 @page { size: A4; margin: 14mm 15mm 16mm; }
 * { box-sizing: border-box; }
@@ -59,7 +59,7 @@ footer { margin-top: 2rem; border-top: 1px solid #dde1e7; padding-top: .5rem; co
 
 
 def make_page(title: str, body: Iterable[str], footer: str = "") -> str:
-    """A page of parts that are HTML already; it asks for nothing from anywhere."""
+    """Self-contained page from HTML parts."""
     end = f"<footer>{escape(footer)}</footer>" if footer else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -72,7 +72,7 @@ def make_page(title: str, body: Iterable[str], footer: str = "") -> str:
 
 
 def make_table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """A table of plain texts; the columns of `numbers` stand at the right."""
+    """HTML table of plain texts; the columns in `numbers` are right-aligned."""
 
     def cells(tag: str, texts: Sequence[str]) -> str:
         kinds = [' class="n"' if at in numbers else "" for at in range(len(texts))]
@@ -83,13 +83,13 @@ def make_table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Se
 
 
 def make_tiles(tiles: Iterable[tuple[str, str]]) -> str:
-    """Figures in large type, each with what it is."""
+    """HTML tiles of (value, description)."""
     shown = (f'<div class="tile"><b>{escape(value)}</b><span>{escape(what)}</span></div>' for value, what in tiles)
     return f'<div class="tiles">{"".join(shown)}</div>'
 
 
 def make_figure(figure: Figure, caption: str) -> str:
-    """A drawing inside the page, sharp at any size."""
+    """Figure as inline SVG with a caption."""
     text = io.StringIO()
     import matplotlib as mpl  # noqa: PLC0415 - slow to import
 
@@ -97,7 +97,7 @@ def make_figure(figure: Figure, caption: str) -> str:
         figure.savefig(text, format="svg", metadata={"Date": None})
     drawn = text.getvalue()
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)
-    # Ids of several drawings in one page must not be the same.
+    # Ids must differ between the figures of a page.
     mark = f"f{crc32(drawn.encode()):08x}"
     drawn = re.sub(r'(id="|href="#|url\(#)', rf"\1{mark}", drawn)
     return (
@@ -106,7 +106,7 @@ def make_figure(figure: Figure, caption: str) -> str:
 
 
 def write_page(page: str, path: Path) -> None:
-    """Write a page as HTML or, where the name ends so, as PDF."""
+    """Write a page as PDF if the path ends with .pdf, else as HTML."""
     if path.suffix.lower() == ".pdf":
         print_pdf(page, path)
         return
@@ -114,12 +114,12 @@ def write_page(page: str, path: Path) -> None:
 
 
 def print_pdf(page: str, path: Path) -> None:
-    """Print a page by the Chromium of this machine."""
+    """Print a page as PDF with Chromium."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise UsageError(
-            f"PDF is printed by Chromium, and none is here ({', '.join(BROWSERS)}). Write HTML ({path.stem}.html) and"
-            " print it from any browser."
+            f"PDF needs Chromium, which was not found ({', '.join(BROWSERS)}). Write HTML ({path.stem}.html) and print"
+            " it from any browser."
         )
     with TemporaryDirectory() as folder:
         source, printed = Path(folder) / "page.html", Path(folder) / "page.pdf"

@@ -1,18 +1,18 @@
-"""Whether a window can be judged at all: it is compared with what the cases and normals of a library look like.
+"""Plausibility check of a window against the cases and normal windows of a library.
 
-Of each channel of a window a few numbers are taken (`MEASURES`): the ends of its range, how much it moves, how rough it
-is, the share of steps on which it stands still, and the share at its own ends. `LibraryProfile` keeps the least and the
-largest of each over the library's windows. A window's excess is how far it lies outside, in units that are alike for
-all channels: widths of the channel's range, decades, or shares.
+Each channel is described by a few numbers (`MEASURES`): ends of its range, spread, roughness, share of steps without
+change, and share of steps at the ends of its range. `LibraryProfile` keeps the minimum and maximum of each over the
+library's windows. The excess of a window is its distance outside these bounds, in widths of the channel's range,
+decades or shares.
 
-How far a *true* window of a new recording lies outside is told by the library itself: each recording is compared with
+The excess of a genuine window of a new recording is estimated by hold-out: each recording is compared with
 the bounds of all others, or each asset where several are known, since the next window may come from a new one. An
 excess counts above the quantile that leaves `FALSE_ALARM_RATE` of these held-out windows. The profile does not depend
 on a query; it costs a pass over at most `MOST_PROFILED` cases and as many normals.
 
-The direction of time is read off numbers that change sign when a window is reversed (lopsided steps, trends): the
-weights that make them positive on the library's windows are found by ridge, and a window counts as reversed where
-held-out windows are hardly ever so negative. Where a source looks the same in both directions, nothing is said.
+A reversed window is detected by numbers that change sign with the direction of time (skewness of steps, trends): ridge
+regression finds weights that make their sum positive on the library's windows, and a window counts as reversed below
+the range of held-out windows. If the library's windows look alike in both directions, reversal is not checked.
 """
 
 from __future__ import annotations
@@ -33,45 +33,45 @@ from readbench.engine.windows import Window, WindowSet
 Array = NDArray[np.float64]
 Groups = NDArray[np.intp]
 FALSE_ALARM_RATE = 0.02
-"""Share of the library's own held-out windows that may be remarked on."""
+"""Share of held-out windows of the library that may get a remark."""
 MEASURES = ("low", "high", "spread", "roughness", "flat", "clipped")
 ONE_SIDED = np.array([measure in ("flat", "clipped") for measure in MEASURES])
 FLOORS = np.array([0.25, 0.25, 0.3, 0.1, 0.2, 0.1])
-"""Least excess of each measure that counts: widths, widths, decades, decades, shares, shares."""
+"""Smallest scale of the excess of each measure: widths, widths, decades, decades, shares, shares."""
 WINDOW_FLOOR = 0.25
-"""The same of a whole window: standard deviations that the middle one of its channels lies off."""
+"""Smallest scale of the excess of a whole window, in sd of its median channel."""
 USUAL_SHARE = 0.9
-"""Quantile of held-out excess by which measures of different channels are brought to one scale."""
+"""Quantile of the held-out excess that scales the measures of different channels."""
 GROSS_EXCESS = 10.0
-"""Widths outside the range, or hundreds of times the movement in decades, from which one channel spoils a window."""
+"""Excess from which a single channel forbids a judgement: widths of the range, or hundredfold spread."""
 BAD_SHARE = 0.5
-"""Share of the channels that must be odd before the window cannot be judged."""
+"""Share of odd channels from which a window cannot be judged."""
 MIN_KNOWN_SHARE = 0.4
-"""Least share of the library's channels with which a window can be judged."""
+"""Smallest share of the library's channels that a window needs to be judged."""
 LENGTH_FACTOR = 4.0
-"""A window so many times longer, shorter, faster or slower than any of the library cannot be judged."""
+"""Factor of length or rate outside the library's range from which a window cannot be judged."""
 SAME_LENGTH = 1.1
 MISSING_CHANNEL, MISSING_WINDOW = 0.5, 0.5
-"""Shares of missing readings from which a channel is named, and from which a window cannot be judged."""
+"""Share of missing readings from which a channel is reported, and from which a window cannot be judged."""
 MAX_GAP_SHARE = 0.05
-"""Share of filled readings from which a channel may stand still because of that, and from which a window says so."""
+"""Share of filled readings from which a window gets a remark, and constant channels are excused."""
 MIN_STEPS = 8
-"""Fewer steps show no shape."""
+"""Fewest steps for measures of shape."""
 MOST_PROFILED, LEAST_PROFILED, MOST_READINGS = 512, 64, 2_000_000
-"""Cases, and normals, that a profile looks at; fewer where they are large, so that it takes a second at most."""
+"""Largest and smallest number of profiled cases (and of normals), and of their readings, to bound the time."""
 MIN_CASES = 10
-"""Cases below which nothing is said of values: normals alone do not show what a fault may look like."""
+"""Fewest cases for remarks on values, since normal windows do not show the range of faults."""
 MIN_GROUPS = 5
-"""Recordings, or assets, below which holding one out tells nothing."""
+"""Fewest recordings or assets for hold-out."""
 MAX_NAMED = 4
 MAX_SWAPPED = 6
-"""Odd channels up to which exchanged names are looked for."""
+"""Largest number of odd channels among which swapped names are searched."""
 MAX_PARTNERS = 3
-"""Channels that one may be exchanged with: what could be any other one is just odd."""
+"""Largest number of candidates for a swapped name; with more the channel is just odd."""
 UNIT_FACTORS = (1e3, 1e6, 100.0, 10.0, 60.0, 3600.0)
-"""Factors between units that are confused, the likeliest first: prefixes, per cent, minutes, hours."""
+"""Factors between commonly confused units, the likeliest first: prefixes, per cent, minutes, hours."""
 UNIT_SLACK = 2.0
-"""A channel may be so many times larger or smaller than any here, beside a wrong unit."""
+"""Remaining factor outside the library's range that is allowed after a unit is corrected."""
 EPSILON = 1e-12
 WHOLE: dict[str, tuple[RemarkKind, str, str]] = {
     "low": ("range", "lie lower", "lie higher"),
@@ -81,43 +81,43 @@ WHOLE: dict[str, tuple[RemarkKind, str, str]] = {
     "flat": ("frozen", "", "stand still for longer"),
     "clipped": ("clipped", "", "are cut off more often"),
 }
-"""Kind and words of what a whole window may be, below and above the bounds."""
+"""Kind of each measure of a whole window, and its words below and above the bounds."""
 EQUAL_TOLERANCE = 1e-7
-"""Readings that differ by less, relative to their size, are the same: windows are kept in single precision."""
+"""Relative difference below which readings count as equal, since windows are stored in single precision."""
 FLAT_SHARE = 0.5
 SPIKE_SHARE = 0.02
-"""Share of readings at each end that says nothing about a range."""
+"""Share of readings at each end that is left out of the range, as spikes."""
 MIN_ROUGHNESS = 1e-3
 MIN_MOVEMENT = 1e-6
 LAGS = (1, 4, 16)
 ARROW_MARGIN = 0.1
 ARROW_SHARE = 0.2
-"""Least share of the library's windows that must look reversed when they are; else nothing is said of time."""
+"""Smallest share of reversed windows that must be detected, else reversal is not checked."""
 MARGIN = 5.0
-"""The limit of N held-out windows is widened by the factor 1 + this / sqrt(N): a few do not show all that may come."""
+"""The limit from N held-out windows is widened by 1 + MARGIN / sqrt(N)."""
 
 
 @dataclass(frozen=True, eq=False)
 class LibraryProfile:
-    """What windows of a library look like.
+    """Ranges of the measures over the windows of a library.
 
     Args:
-        channels: number of each channel, by name.
-        sets: channel names of its windows, each combination once.
-        lengths: fewest and most steps.
-        rates: lowest and highest known rate; NaN where none is known.
-        width: (C,) of the channels' ranges.
-        sizes: (3, C) least, usual and largest mean size of the values.
+        channels: index of each channel, by name.
+        sets: distinct sets of channel names.
+        lengths: smallest and largest number of steps.
+        rates: lowest and highest known rate; NaN if none is known.
+        width: (C,) widths of the channels' ranges.
+        sizes: (3, C) smallest, usual and largest mean size of the values.
         usual: (2, C, M) mean and standard deviation of the measures.
-        bounds: (2, C + 1, M) least and largest measures; the last row is that of whole windows (`_with_window`).
-        extremes: (2, G, C + 1, M) the same of each of the G groups that are held out together.
-        held_out_with: number of the group of each window, by its name.
+        bounds: (2, C + 1, M) minimum and maximum of the measures; the last row is of whole windows (`_with_window`).
+        extremes: (2, G, C + 1, M) the same for each of the G groups that are held out together.
+        held_out_with: group number of each window, by name.
         scale: (C + 1, M) usual excess of held-out windows, at least `FLOORS`.
-        limit: excess, over `scale`, that counts.
-        still: share of windows in which nothing moves.
-        shows_faults: it knows enough cases to say what is odd about values: faults lie outside what normals show.
-        arrow: weights of the direction of time, and the value below which it counts as reversed; None where both
-            directions look alike.
+        limit: smallest excess, in units of `scale`, that gets a remark.
+        still: share of windows without any movement.
+        shows_faults: True with enough cases for remarks on values.
+        arrow: weights of the direction of time, and the value below which a window counts as reversed; None if not
+            checked.
     """
 
     channels: Mapping[str, int]
@@ -138,7 +138,7 @@ class LibraryProfile:
 
     @classmethod
     def of(cls, cases: WindowSet, normals: WindowSet) -> Self | None:
-        """The profile of a library; None where it has no windows."""
+        """Profile of a library; None without windows."""
         chosen = [_spread_out(part) for part in (cases, normals) if len(part)]
         if not chosen:
             return None
@@ -174,28 +174,25 @@ class LibraryProfile:
         )
 
     def without(self, case: str | None) -> LibraryProfile:
-        """What the others look like, beside a case that is asked about itself."""
+        """Profile without the group of a case."""
         group = None if case is None else self.held_out_with.get(case)
         if group is None or self.extremes.shape[1] == 1:
             return self
         return replace(self, bounds=_join_extremes(np.delete(self.extremes, group, axis=1)))
 
     def excess(self, window: Window) -> Array:
-        """(C + 1, M) how far its channels, and last the whole window, lie outside; above 1 it counts.
-
-        NaN for channels that it lacks.
-        """
+        """(C + 1, M) excess of the channels and, last, of the whole window; above 1 it gets a remark; NaN if absent."""
         measured = self.measure(window)
         return _excess(measured, *self.bounds) / (self.scale * self.limit)
 
     def excess_of(self, values: NDArray[np.floating], name: str) -> float:
-        """The largest excess of values (1, T), were they those of a channel."""
+        """Largest excess of values (1, T) taken as those of the channel `name`."""
         c = self.channels[name]
         measured = measure_channels(values, self.width[[c]])
         return float(np.nanmax(_excess(measured, *self.bounds[:, [c]]) / (self.scale[c] * self.limit)))
 
     def arrow_of_time(self, window: Window) -> float:
-        """How far a window runs against time; above 1 it counts."""
+        """Excess of a window against the direction of time; above 1 it counts as reversed."""
         if self.arrow is None:
             return 0.0
         weights, least = self.arrow
@@ -203,7 +200,7 @@ class LibraryProfile:
         return float(np.nan_to_num(odd).ravel() @ weights / least)
 
     def measure(self, window: Window) -> Array:
-        """(C + 1, M) measures of its channels, NaN for those it lacks, and last of the window."""
+        """(C + 1, M) measures of the channels, NaN if absent, and last of the window."""
         measured = _gather(
             [window], self.channels, lambda measured, places: measure_channels(measured, self.width[places])
         )
@@ -211,7 +208,7 @@ class LibraryProfile:
 
 
 def describe_windows(profile: LibraryProfile, windows: WindowSet) -> Array:
-    """(N, F) what the channels of windows show, beside each other: `MEASURES` but for the last, and the trend."""
+    """(N, F) concatenated descriptions of the channels: `MEASURES` except the last, and the trend."""
 
     def describe(values: NDArray[np.floating], places: NDArray[np.intp]) -> Array:
         shown = measure_channels(values, profile.width[places])[..., :-1]
@@ -221,19 +218,19 @@ def describe_windows(profile: LibraryProfile, windows: WindowSet) -> Array:
 
 
 def mean_and_spread(measured: Array) -> tuple[Array, Array]:
-    """Over the first axis; NaN where no window has a value, as of what never moves."""
+    """Mean and standard deviation over the first axis, ignoring NaN."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nanmean(measured, axis=0), np.nanstd(measured, axis=0)
 
 
 def check_window(profile: LibraryProfile | None, window: Window, given: Window | None = None) -> list[Remark]:
-    """What must be said of a window before it is judged, the most serious first.
+    """Remarks on the oddities of a window, the most serious first.
 
     Args:
-        profile: of the library; None where it is empty.
-        window: without gaps, under the library's names.
-        given: the same as it came, with its gaps.
+        profile: profile of the library; None if it is empty.
+        window: window without gaps, under the library's channel names.
+        given: the same window with its gaps.
     """
     remarks = [] if given is None else _remark_missing(given)
     if profile is not None:
@@ -248,7 +245,7 @@ def check_window(profile: LibraryProfile | None, window: Window, given: Window |
 
 
 def measure_channels(values: NDArray[np.floating], width: Array) -> Array:
-    """(..., C, M) the measures of channels (..., C, T); roughness is NaN where a channel stands still.
+    """(..., C, M) measures of channels (..., C, T); roughness is NaN for a constant channel.
 
     >>> measure_channels(np.array([[0.0, 0.0, 1.0, 1.0]]), np.array([1.0])).round(2).tolist()
     [[0.0, 1.0, -0.3, -0.03, 0.67, 0.0]]
@@ -262,7 +259,7 @@ def measure_channels(values: NDArray[np.floating], width: Array) -> Array:
     flat = (np.abs(steps) <= EQUAL_TOLERANCE * width[..., None]).mean(axis=-1)
     ends = (readings == readings.min(axis=-1, keepdims=True)) | (readings == readings.max(axis=-1, keepdims=True))
     spread = np.log10(np.maximum(std / width, MIN_MOVEMENT))
-    # Standing still is no clipping: what is flat counts there alone.
+    # A flat channel does not also count as clipped.
     clipped = np.where(flat > FLAT_SHARE, 0.0, ends.mean(axis=-1) - 2 / readings.shape[-1]).clip(0.0)
     return np.stack(
         [low / width, high / width, spread, np.log10(np.maximum(rough, MIN_ROUGHNESS)), flat, clipped], axis=-1
@@ -270,7 +267,7 @@ def measure_channels(values: NDArray[np.floating], width: Array) -> Array:
 
 
 def _ends(values: NDArray[np.floating]) -> Array:
-    """(..., C, 3) ends of the range without single spikes, and the typical size."""
+    """(..., C, 3) ends of the range without spikes, and typical size."""
     last = values.shape[-1] - 1
     ends = round(SPIKE_SHARE * last), last - round(SPIKE_SHARE * last)
     ordered = np.partition(values, ends, axis=-1)
@@ -288,7 +285,7 @@ def _moves(values: NDArray[np.floating]) -> NDArray[np.bool_]:
 
 
 def _measure_direction(values: NDArray[np.floating]) -> Array:
-    """(..., C, L + 1) numbers that change sign with the direction of time: skewness of steps, and the trend."""
+    """(..., C, L + 1) skewness of the steps at each lag, and trend; they change sign when time is reversed."""
     readings = values.astype(np.float64)
     columns = []
     for lag in LAGS:
@@ -307,7 +304,7 @@ def _gather(
     channels: Mapping[str, int],
     measure: Callable[[NDArray[np.floating], NDArray[np.intp]], Array],
 ) -> Array:
-    """(N, C, M) what a function measures of windows (n, c, T) and of the places of their channels; NaN elsewhere."""
+    """(N, C, M) results of a function of windows (n, c, T) and channel indices; NaN for absent channels."""
     alike: dict[tuple[tuple[str, ...], int], list[int]] = {}
     for i, window in enumerate(windows):
         alike.setdefault((window.channels, window.values.shape[1]), []).append(i)
@@ -323,7 +320,7 @@ def _gather(
 
 
 def _with_window(measured: Array, usual: Array) -> Array:
-    """(N, C + 1, M) measures of channels, and of the window: how far the middle one of its channels is off."""
+    """(N, C + 1, M) measures of the channels and, last, of the window: median standardised measure of its channels."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no channel of a window is rough where none moves
         whole = np.nanmedian((measured - usual[0]) / usual[1], axis=1, keepdims=True)
@@ -331,19 +328,19 @@ def _with_window(measured: Array, usual: Array) -> Array:
 
 
 def _spread_out(windows: WindowSet) -> WindowSet:
-    """All windows, or some that lie evenly among them."""
+    """All windows, or an evenly spaced selection."""
     size = int((windows.channel_counts * windows.lengths).max())
     most = max(LEAST_PROFILED, min(MOST_PROFILED, MOST_READINGS // size))
     return windows[spread_evenly(len(windows), most)]
 
 
 def spread_evenly(count: int, most: int) -> NDArray[np.intp]:
-    """Positions of all of `count` things, or of `most` that lie evenly among them."""
+    """Positions of `count` items, or of `most` evenly spaced ones."""
     return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.intp)
 
 
 def _held_out_with(parts: Sequence[WindowSet]) -> Groups:
-    """(N,) which windows are held out together: those of an asset where several are known, else of a recording."""
+    """(N,) groups for hold-out: assets if several are known, else recordings."""
     known = [(asset, group) for part in parts for asset, group in zip(part.assets, part.groups, strict=True)]
     assets = np.unique([asset or f"\0{group}" for asset, group in known], return_inverse=True)[1]
     named = len({asset for asset, _ in known if asset})
@@ -355,7 +352,7 @@ def _ids(parts: Sequence[WindowSet]) -> list[str]:
 
 
 def _extremes(measured: Array, groups: Groups) -> Array:
-    """(2, G, C, M) least and largest measures of each group; infinite where it has none."""
+    """(2, G, C, M) minimum and maximum of the measures of each group; infinite without values."""
     low = np.full((groups.max() + 1, *measured.shape[1:]), np.inf)
     high = -low
     np.minimum.at(low, groups, np.where(np.isnan(measured), np.inf, measured))
@@ -364,7 +361,7 @@ def _extremes(measured: Array, groups: Groups) -> Array:
 
 
 def _bounds_of_others(extremes: Array) -> Array:
-    """(2, G, C, M) least and largest measures of all groups but one; NaN where there are none."""
+    """(2, G, C, M) minimum and maximum of the measures of all other groups; NaN without values."""
     return _finite(np.stack([_extreme_of_others(extremes[0]), -_extreme_of_others(-extremes[1])]))
 
 
@@ -377,7 +374,7 @@ def _finite(bounds: Array) -> Array:
 
 
 def _extreme_of_others(values: Array) -> Array:
-    """(G, ...) the least value over the other rows: the least of all, for its own row the second least."""
+    """(G, ...) minimum over all other rows."""
     if len(values) == 1:
         return np.full_like(values, np.inf)
     two = np.partition(values, 1, axis=0)[:2]
@@ -385,16 +382,13 @@ def _extreme_of_others(values: Array) -> Array:
 
 
 def _excess(measured: Array, low: Array, high: Array) -> Array:
-    """How far measures lie outside their bounds, 0 inside; NaN where either is unknown.
-
-    Standing still or being cut off too rarely is nothing odd.
-    """
+    """Distance of measures outside their bounds, 0 inside, NaN if unknown; low flat and clipped shares count as 0."""
     below = np.where(ONE_SIDED, 0.0, low - measured)
     return np.maximum(np.maximum(below, measured - high), np.where(np.isnan(measured - low), np.nan, 0.0))
 
 
 def _calibrate(held_out: Array, groups: Groups) -> tuple[Array, float]:
-    """(C, M) the scale of an excess, and the limit over it that `FALSE_ALARM_RATE` of held-out windows pass."""
+    """(C, M) scale of the excess, and the limit that `FALSE_ALARM_RATE` of the held-out windows exceed."""
     known = np.nan_to_num(held_out)
     floors = np.vstack([np.tile(FLOORS, (known.shape[1] - 1, 1)), np.full(len(FLOORS), WINDOW_FLOOR)])
     scale = np.maximum(floors, np.quantile(known, USUAL_SHARE, axis=0))
@@ -407,7 +401,7 @@ def _calibrate(held_out: Array, groups: Groups) -> tuple[Array, float]:
 
 
 def _fit_arrow(windows: Sequence[Window], channels: Mapping[str, int], groups: Groups) -> tuple[Array, float] | None:
-    """Weights under which the odd measures of the library's windows are positive, and what is too negative."""
+    """Weights of the direction of time, and the value below which a window counts as reversed; None if unclear."""
     if groups.max() + 1 < MIN_GROUPS:
         return None
     odd = np.nan_to_num(_gather(windows, channels, lambda values, _: _measure_direction(values)))
@@ -421,7 +415,7 @@ def _fit_arrow(windows: Sequence[Window], channels: Mapping[str, int], groups: G
         members = np.flatnonzero(groups == group)
         held_out[members] = 1.0 - np.linalg.solve(inverse[np.ix_(members, members)], solution[members])
     least = min(float(np.quantile(held_out, FALSE_ALARM_RATE / 4)), 0.0) - ARROW_MARGIN
-    # Reversed, the windows of the library have the same values with the other sign.
+    # Reversing a window flips the sign of its values.
     if (-held_out < least).mean() < ARROW_SHARE:
         return None
     return rows.T @ solution, least
@@ -482,7 +476,7 @@ def _remark_channels(profile: LibraryProfile, window: Window) -> list[Remark]:
 
 
 def _remark_missing(given: Window) -> list[Remark]:
-    """Remarks on gaps, which are filled before anything else, and on numbers that are no readings."""
+    """Remarks on gaps and invalid readings."""
     readings = holds_reading(given.values)
     missing = 1.0 - readings.mean(axis=1)
     remarks = []
@@ -510,7 +504,7 @@ def _has_gaps(given: Window) -> bool:
 
 
 def _remark_values(profile: LibraryProfile, window: Window, *, filled: bool) -> list[Remark]:
-    """Remarks on what the channels show; where gaps were filled, the shape says little."""
+    """Remarks on the values of the channels; fewer if gaps were filled."""
     excess = np.nan_to_num(profile.excess(window))
     if filled:
         excess[:, MEASURES.index("roughness") :] = 0.0
@@ -537,7 +531,7 @@ def _remark_values(profile: LibraryProfile, window: Window, *, filled: bool) -> 
 
 
 def _remark_whole(profile: LibraryProfile, window: Window, worst: int) -> Remark:
-    """The remark on a window whose channels are odd only when they are taken together."""
+    """Remark on a window whose channels are odd only together."""
     kind, less, more = WHOLE[MEASURES[worst]]
     above = profile.measure(window)[-1, worst] > profile.bounds[1, -1, worst]
     words = f"Taken together, its channels {more if above else less} than in any window here."
@@ -545,7 +539,7 @@ def _remark_whole(profile: LibraryProfile, window: Window, worst: int) -> Remark
 
 
 def _name_oddity(profile: LibraryProfile, window: Window, name: str, excess: Array) -> tuple[RemarkKind, str]:
-    """What is odd about a channel: the kind of the remark, and its words, plural before singular (`_agree`)."""
+    """Kind and words of the remark on an odd channel; verbs as `plural/singular` (`_agree`)."""
     c, values = profile.channels[name], window.values[[window.channels.index(name)]]
     low, high, spread, rough, flat, clipped = excess
     above = measure_channels(values, profile.width[[c]])[0] > profile.bounds[1, c]
@@ -566,7 +560,7 @@ def _name_oddity(profile: LibraryProfile, window: Window, name: str, excess: Arr
 
 
 def _how_far(profile: LibraryProfile, window: Window, names: Sequence[str]) -> str:
-    """A sentence on the size of channels outside the range, where it is not the usual one by far."""
+    """Sentence on the size of channels outside the range, if it is far from usual; else ""."""
     places = [profile.channels[name] for name in names]
     size = np.abs(window.values[[window.channels.index(name) for name in names]]).mean(axis=1, dtype=np.float64)
     usual = profile.sizes[1, places]
@@ -577,7 +571,7 @@ def _how_far(profile: LibraryProfile, window: Window, names: Sequence[str]) -> s
 
 
 def _agree(names: Sequence[str], words: str) -> str:
-    """A sentence on some channels, its verb written `plural/singular`.
+    """Sentence on some channels; `words` has the verb as `plural/singular`.
 
     >>> _agree(["flow"], "lie/lies outside."), _agree(["flow", "level"], "lie/lies outside.")
     ('flow lies outside.', 'flow, level lie outside.')
@@ -587,11 +581,11 @@ def _agree(names: Sequence[str], words: str) -> str:
 
 
 def _unit_factor(profile: LibraryProfile, window: Window, name: str) -> float | None:
-    """The factor by which a channel is too large, where it is one between units and the channel fits without it."""
+    """Factor between units that explains an odd channel; None if there is none."""
     c, row = profile.channels[name], window.channels.index(name)
     size, (least, _, largest) = np.abs(window.values[row]).mean(dtype=np.float64), profile.sizes[:, c]
     for factor in (scale for larger in UNIT_FACTORS for scale in (larger, 1 / larger)):
-        # The size must speak for it, too: a channel around zero would fit after any division.
+        # The size must fit too, since a channel around zero fits after any division.
         likely = least / UNIT_SLACK <= size / factor <= largest * UNIT_SLACK
         if likely and profile.excess_of(window.values[[row]] / factor, name) <= 1.0:
             return factor
@@ -608,10 +602,10 @@ def _gross(profile: LibraryProfile, window: Window, name: str) -> bool:
 def _remark_swapped(
     profile: LibraryProfile, window: Window, odd: list[str], misplaced: set[str]
 ) -> tuple[list[Remark], list[str]]:
-    """Odd channels that would be none under each other's names; and those that are left.
+    """Remarks on odd channels that fit under each other's names, and the remaining odd channels.
 
-    A channel that is odd alone counts where only a few others could have its name instead, and where it is `misplaced`:
-    its values are odd. One that only stands still, or is cut off, is a sensor that failed.
+    A single odd channel counts if it is `misplaced` (its values are odd, not just flat or clipped) and few others could
+    have its name.
     """
     moving = [name for name, moves in zip(window.channels, _moves(window.values), strict=True) if moves]
     known = [name for name in moving if name in profile.channels]
@@ -636,7 +630,7 @@ def _remark_swapped(
             words = f"{name} and {found[0]} look swapped: each fits the name of the other."
         elif 1 < len(found) <= MAX_PARTNERS:
             rest.remove(name)
-            words = f"{name} looks swapped: it fits the name of {' or '.join(found)}, and not its own."
+            words = f"{name} looks swapped: it fits the name of {' or '.join(found)}, and not that of {name}."
         else:
             continue
         remarks.append(_remark("swapped", words, (name, *found), serious=True))
@@ -651,7 +645,7 @@ def _remark(
 
 
 def _outside(value: float, extent: tuple[float, float]) -> float:
-    """By which factor a number lies outside an extent; 0 inside, or where either is unknown."""
+    """Factor by which a number lies outside an extent; 0 inside or if unknown."""
     if not (np.isfinite(value) and np.isfinite(extent[0]) and value > 0):
         return 0.0
     factor = max(extent[0] / value, value / extent[1])
@@ -664,7 +658,7 @@ def _format_extent(extent: tuple[float, float]) -> str:
 
 
 def _times(factor: float) -> str:
-    """A factor in words, as it is remembered.
+    """Rounded factor in words.
 
     >>> _times(983.0), _times(2.54)
     ('about 980 times', 'about 2.5 times')

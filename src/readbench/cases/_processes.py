@@ -1,16 +1,13 @@
-"""Searches side by side: processes that answer from what the library's own process has learned.
+"""Search processes of a service, which share the models fitted by its main process.
 
-One process of Python computes little more than one search at a time, however many processors there are. So a service
-lends what it has learned (`Kept.known`: a fitted method, what is normal, what windows look like) to processes that do
-nothing but search. They learn nothing themselves: each follows the store, takes new cases into what it was lent, as
-`readbench.cases._learning` does, and says where it cannot answer; the library then answers itself.
+One Python process computes little more than one search at a time. So a service shares its fitted models (`Kept.known`:
+methods, normal operation, profile) with processes that only search. They follow the store and add new cases to the
+models as in `readbench.cases._learning`; a search that they cannot answer is answered by the main process.
 
-What is lent is written once for all of them, arrays apart from the rest, and mapped: it is in memory once. It goes from
-a process to the processes that it started, in a file that only its user can read, and is removed with them.
-
-Searches of the library's own process fill in what an object computes once (`cached_property`) while it is written, so
-each object is written as it stood at one moment (`_Lender`). What lends and what starts processes are supervised loops
-(`readbench.common.supervised`): `SearchPool.loops` says how they are.
+Models are written once to a file that only its user can read, arrays apart from the rest, and memory-mapped by all
+processes; the file is removed with them. Searches of the main process may fill cached properties while an object is
+written, so each object is copied first (`_Lender`). Supervised loops (`readbench.common.supervised`) share models and
+start processes; `SearchPool.loops` has their state.
 """
 
 from __future__ import annotations
@@ -45,13 +42,13 @@ from readbench.engine.method import FittedMethod
 from readbench.errors import OverdueError, ReadbenchError, StoreError
 
 ALIGNED = 64
-"""Arrays begin at multiples of this, as kernels like it."""
+"""Alignment of arrays in the file, in bytes."""
 MAX_FAILURES = 3
-"""Processes that may end by themselves, one after the other, before the next one is started after a pause only."""
+"""Consecutive failed processes after which the next one is started after `REST_S`."""
 REST_S = 60.0
-"""That pause."""
+"""Pause before a restart, in seconds."""
 TIMEOUT_S = 120.0
-"""How long a process may take to start, and a search without a deadline."""
+"""Longest start of a process, and longest search without a deadline, in seconds."""
 PREFIX = "readbench-lent-"
 LENDING = "lends what is learned"
 _LENGTH = 8
@@ -59,12 +56,12 @@ log = logging.getLogger("readbench.loops")
 
 
 class SearchPool:
-    """Processes that search one library.
+    """Pool of processes that search one library.
 
     Args:
-        library: that lives long, in the background; what it learns is lent.
-        count: of processes.
-        hear: told when one of its loops fails, and when it works again.
+        library: library with a background learner, whose models are shared.
+        count: number of processes.
+        hear: called when a loop fails or recovers.
     """
 
     def __init__(self, library: Library, count: int, hear: Hear = lambda _: None) -> None:
@@ -85,20 +82,20 @@ class SearchPool:
 
     @property
     def alive(self) -> int:
-        """Processes that can be asked."""
+        """Number of running processes."""
         return self._alive
 
     @property
     def loops(self) -> list[LoopState]:
-        """How the loops are that start processes and tell them what was learned."""
+        """State of the loops that start processes and share models."""
         return [loop.state for loop in self._loops]
 
     def search(self, asked: object, **how: object) -> bytes | None:
-        """The answer as JSON, as `Library.search` gives it; None where the library must answer itself.
+        """Answer of `Library.search` as JSON; None if the main process must answer.
 
         Args:
-            asked: what is asked about.
-            how: the other arguments of `Library.search`.
+            asked: the query.
+            how: other arguments of `Library.search`.
         """
         seen = self.library.store.revision(), *map(id, self.library.learned().values())
         if seen != self._seen:
@@ -110,13 +107,15 @@ class SearchPool:
         try:
             process = self._idle.get(timeout=max(left, 0.0))
         except queue.Empty:
-            raise OverdueError("The time for this was over before it was done. Ask for less at once.") from None
+            raise OverdueError("The search took longer than its time limit. Send fewer or shorter windows.") from None
         try:
             found: bytes | None = process.ask("search", (asked, how, seconds_left()), min(seconds_left(), TIMEOUT_S))
         except (EOFError, OSError, TimeoutError) as error:
             self._replace(process, ended=not isinstance(error, TimeoutError))
             if isinstance(error, TimeoutError):
-                raise OverdueError("The time for this was over before it was done. Ask for less at once.") from None
+                raise OverdueError(
+                    "The search took longer than its time limit. Send fewer or shorter windows."
+                ) from None
             return None
         except BaseException:
             self._idle.put(process)
@@ -126,7 +125,7 @@ class SearchPool:
         return found
 
     def close(self) -> None:
-        """End the processes, whatever they do."""
+        """Terminate the processes."""
         self._closed.set()
         for loop in self._loops:
             loop.stop()
@@ -142,7 +141,7 @@ class SearchPool:
         rmtree(self._folder, ignore_errors=True)
 
     def settle(self, timeout_s: float = TIMEOUT_S) -> bool:
-        """Wait until the processes have started and know what the library knows; False where that takes longer."""
+        """Wait until all processes have the present models; False after `timeout_s` seconds."""
         end = time.monotonic() + timeout_s
         while time.monotonic() < end:
             self._wake.set()
@@ -154,7 +153,7 @@ class SearchPool:
         return False
 
     def _start(self) -> None:
-        """Where a process is wanted, add one to those that wait for questions."""
+        """Start a missing process."""
         self._wanted.acquire()
         try:
             if self._failures > MAX_FAILURES:
@@ -180,7 +179,7 @@ class SearchPool:
         self._wanted.release()
 
     def _lend(self) -> None:
-        """Let the library learn from what changed, and tell all processes what it has learned."""
+        """Fit the models on the latest changes, and share them with all processes."""
         self._wake.wait()
         self._wake.clear()
         if self._closed.is_set():
@@ -189,14 +188,14 @@ class SearchPool:
             self._keep_up()
             self._write_down()
         except BaseException:
-            self._wake.set()  # the next round does not wait for a question
+            self._wake.set()  # retry without waiting for a search
             raise
-        for _ in range(2 * self._alive):  # each comes to the front once
+        for _ in range(2 * self._alive):
             with suppress(queue.Empty):
                 self._tell(self._idle.get(timeout=TIMEOUT_S))
 
     def _keep_up(self) -> None:
-        """What cannot be learned for what the cases are is no failure: the search that needs it says why."""
+        """Fit the models; errors due to the cases are left to the search that needs the model."""
         try:
             self.library.keep_up()
         except StoreError:
@@ -213,16 +212,16 @@ class SearchPool:
             try:
                 write_lent(path, learned, self.library.store)
             except (pickle.PicklingError, TypeError, AttributeError) as error:
-                # A part that does not survive it: the library answers itself, until it has learned anew.
+                # A model that cannot be pickled: the main process answers until it is refitted.
                 self._unlendable[name] = learned
                 log.warning("%s cannot be lent to search processes: %s", name, error)
                 continue
             old, self._files[name], self._lent[name] = self._files.get(name), path, learned
             if old:
-                old.unlink(missing_ok=True)  # who mapped it keeps it
+                old.unlink(missing_ok=True)  # processes that mapped it keep their mapping
 
     def _tell(self, process: _SearchProcess) -> bool:
-        """Tell a process what it was not told yet, and let it wait for questions; one that has ended is replaced."""
+        """Send new models to a process and make it available; a dead process is replaced."""
         try:
             for name, learned in list(self._lent.items()):
                 if process.told.get(name) is not learned:
@@ -238,7 +237,7 @@ class SearchPool:
 
 
 def remove_left_behind() -> None:
-    """Remove what processes lent that were killed since."""
+    """Remove model files of killed services."""
     for folder in Path(gettempdir()).glob(f"{PREFIX}*"):
         number = folder.name.removeprefix(PREFIX).partition("-")[0]
         if number.isdecimal() and not is_alive(int(number)):
@@ -246,7 +245,7 @@ def remove_left_behind() -> None:
 
 
 class _SearchProcess:
-    """One of them, as the library's own process sees it."""
+    """Main process's handle of a search process."""
 
     def __init__(self, address: str, limits: dict[str, Any]) -> None:
         context = get_context("spawn")
@@ -258,7 +257,7 @@ class _SearchProcess:
         self.ask("begin", None, TIMEOUT_S)
 
     def ask(self, what: str, given: object, patience_s: float) -> Any:  # noqa: ANN401 - as asked
-        """What it answers; `EOFError` where it has ended, `TimeoutError` where it takes too long."""
+        """Send a request and return the answer; `EOFError` if the process died, `TimeoutError` after `patience_s`."""
         self._connection.send((what, given))
         if not self._connection.poll(max(0.0, patience_s)):
             raise TimeoutError
@@ -268,18 +267,18 @@ class _SearchProcess:
         return answer
 
     def knows(self, learned: dict[str, Learned[Any]]) -> bool:
-        """Whether it was told all of this."""
+        """True if the process has all these models."""
         return all(self.told.get(name) is value for name, value in learned.items())
 
     def end(self) -> None:
-        """At once: it keeps nothing that could be lost."""
+        """Kill the process; it has no state to save."""
         self._process.kill()
         self._connection.close()
         self._process.join()
 
 
 def _serve(there: Connection[Any, Any], address: str, limits: dict[str, Any]) -> None:
-    """In the process: answer until nobody asks."""
+    """Main function of a search process: answer requests until the connection closes."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
 
     end_with_parent()
@@ -301,7 +300,7 @@ def _serve(there: Connection[Any, Any], address: str, limits: dict[str, Any]) ->
 
 
 def _learn(library: Library, name: str, path: Path) -> None:
-    """Go on with what was lent; a method searches once, so that the first who asks does not wait for what it loads."""
+    """Adopt a shared model; a method runs one search, so that its network is loaded."""
     learned: Learned[Any] = read_lent(path, library.store)
     library.follow(name, learned)
     if isinstance(learned.value, FittedMethod) and learned.snapshot.entries:
@@ -309,7 +308,7 @@ def _learn(library: Library, name: str, path: Path) -> None:
 
 
 def _search(library: Library, asked: Any, how: dict[str, Any], left: float) -> bytes | None:  # noqa: ANN401
-    """The answer as JSON; None where there is none here: the library's own process finds one, or says why not."""
+    """Answer as JSON; None if the main process must answer."""
     try:
         with set_deadline(Deadline(time.monotonic() + left)):
             return library.search(asked, **how).model_dump_json().encode()
@@ -320,10 +319,9 @@ def _search(library: Library, asked: Any, how: dict[str, Any], left: float) -> b
 
 
 class _Lender(pickle.Pickler):
-    """Pickles all but the store, which every process opens itself, and who listens to progress.
+    """Pickler that leaves out the store, which each process opens itself, and progress callbacks.
 
-    Other threads may use what is pickled: of each object, the attributes and the containers that they hold are copied
-    in one step each, so that none of them changes while it is gone through.
+    Other threads may change the pickled objects, so attributes and their containers are copied first, in one step each.
     """
 
     def __init__(self, file: IO[bytes], store: Store, keep: Callable[[pickle.PickleBuffer], bool]) -> None:
@@ -332,7 +330,7 @@ class _Lender(pickle.Pickler):
         self._copies: dict[int, tuple[object, object]] = {}
 
     def reducer_override(self, obj: object) -> Any:  # noqa: ANN401 - as pickle has it
-        """How to make an object again: as pickle does it, from attributes that nobody else changes."""
+        """Reduce an object as pickle does, with copied attributes."""
         kind, attributes = type(obj), getattr(obj, "__dict__", None)
         usual = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
         plain = usual and kind.__getstate__ is object.__getstate__
@@ -344,16 +342,16 @@ class _Lender(pickle.Pickler):
         return (*made[:2], {name: self._still(value) for name, value in attributes.copy().items()}, *made[3:])
 
     def _still(self, value: object) -> object:
-        """A copy of a container, always the same one of the same container; anything else as it is."""
+        """Copy a container, once per container; other values are returned unchanged."""
         if type(value) not in (dict, list, set):
             return value
         known = self._copies.get(id(value))
         if known is None:
-            known = self._copies[id(value)] = value, copy(value)  # the container is held: its number stays its own
+            known = self._copies[id(value)] = value, copy(value)  # holds the container, so that its id stays unique
         return known[1]
 
     def persistent_id(self, obj: object) -> str | None:
-        """What stands for an object."""
+        """Placeholder of an object that is not pickled; None for others."""
         if obj is self._store:
             return "store"
         return "silent" if isinstance(obj, type(within(SILENT, ""))) else None
@@ -369,7 +367,7 @@ class _Borrower(pickle.Unpickler):
 
 
 def write_lent(path: Path, value: object, store: Store) -> None:
-    """Write a value: arrays one after the other, then the rest, then where all of it begins."""
+    """Write a value: arrays, then the pickled rest, then the offsets of both."""
     places: list[tuple[int, int]] = []
     with path.open("xb") as file, (path.with_suffix(".rest")).open("w+b") as rest:
 
@@ -391,7 +389,7 @@ def write_lent(path: Path, value: object, store: Store) -> None:
 
 
 def read_lent(path: Path, store: Store) -> Any:  # noqa: ANN401 - what was written
-    """A value with its arrays where the file is mapped; who changes one has a copy."""
+    """Read a value; its arrays are copy-on-write views of the mapped file."""
     with path.open("rb") as file:
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     begin, middle = (int.from_bytes(mapped[-n : -n + _LENGTH or None], "little") for n in (2 * _LENGTH, _LENGTH))

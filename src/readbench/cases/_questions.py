@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["QUESTIONS"]
 ChangeCount = Annotated[int, ParameterRange(1), Most(1000)]
-CANNOT_BE_JUDGED = "This window cannot be judged: no fault is to be read off it as it is."
+CANNOT_BE_JUDGED = "This window cannot be judged: no fault type can be read from it as it is."
 PairCount = Annotated[int, ParameterRange(1), Most(300)]
 MAX_NOTE_CHARS = 60
 """Longest note in a table, in characters."""

@@ -1,4 +1,4 @@
-"""Two pages to hand out: a case for its ticket, and a back-test for whoever decides."""
+"""Printable reports: one case, and a back-test."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ RIGHT, WRONG, NEW, CALM, QUIET = "#0072B2", "#D55E00", "#CC79A7", "#7FB8A4", "#D
 
 
 def report_case(library: Library, case: str, *, method: str = DEFAULT_METHOD, address: str = "") -> str:
-    """The page of a case: what it may be, the cases like it, why, its signals, and what must be known to judge it.
+    """Report of a case as HTML: probable faults, similar cases, evidence, signals and remarks.
 
     Args:
-        library: that holds the case.
-        case: its name.
-        method: of the grammar.
-        address: of the service of the library; where it is given, cases and comparisons are links.
+        library: the library.
+        case: name of the case.
+        method: retrieval method.
+        address: URL of the library's service, for links to cases and comparisons; "" for none.
     """
     details = library.details(case)
     facts, window = details.case, library.window(case)[0]
@@ -66,13 +66,13 @@ def report_case(library: Library, case: str, *, method: str = DEFAULT_METHOD, ad
 
 
 def _from_elsewhere(answer: Answer, case: Case) -> list[Hit]:
-    """The hits, those of other recordings first: a case of the same one is no evidence."""
+    """Hits, those of other recordings first, since a case of the same recording is no evidence."""
     same = [hit for hit in answer.hits if case.group and hit.case.group == case.group]
     return [*(hit for hit in answer.hits if hit not in same), *same]
 
 
 def link_case(address: str, case: str, like: str = "") -> str:
-    """Where the page of a case is or, with `like`, that of its comparison with another one.
+    """URL of the page of a case or, with `like`, of its comparison with another case.
 
     >>> link_case("http://plant:8000/", "a b"), link_case("", "a", "b/1")
     ('http://plant:8000/cases/a%20b', '/cases/a#like=b%2F1')
@@ -185,7 +185,7 @@ def _signal_caption(window: Window) -> str:
 
 @with_style
 def draw_window(window: Window) -> Figure:
-    """The channels of a window that move most against the time before (or within it), and that time."""
+    """Figure of the channels that depart most from the readings before, with these readings."""
     values = window.values.astype(np.float64)
     earlier = None if window.before is None else window.before.astype(np.float64)[:, -values.shape[1] :]
     rest = values if earlier is None else earlier
@@ -214,7 +214,7 @@ def draw_window(window: Window) -> Figure:
 
 
 def report_backtest(backtest: Backtest) -> str:
-    """The page of a back-test: what the library would have said of the site's own history, and what that is worth."""
+    """Report of a back-test as HTML: precision, coverage, new faults, time saved."""
     body = [
         "<h1>What the case library would have said</h1>",
         f'<p class="soft">{escape(_scope(backtest))}</p>',
@@ -352,7 +352,7 @@ def _method(backtest: Backtest) -> str:
 
 @with_style
 def draw_history(backtest: Backtest) -> Figure:
-    """Answers along the history, and stated against realised precision."""
+    """Figure of the answers along the history, and of stated against realised precision."""
     figure = sheet(7.6, 2.9)
     left, right = figure.subplots(1, 2, width_ratios=[1.55, 1.0])
     cases = backtest.cases
@@ -405,7 +405,7 @@ def draw_history(backtest: Backtest) -> Figure:
 
 
 def _kind(one: Replayed) -> str:
-    """What became of a case in the picture of the history."""
+    """Category of a case in the figure of the history."""
     if one.named:
         return "right" if one.right else "wrong"
     if one.said == UNLIKE:
@@ -424,7 +424,7 @@ def _today() -> str:
 
 
 def list_backtest(backtest: Backtest) -> list[tuple[str, str]]:
-    """The figures of a back-test for a terminal: what, and how much."""
+    """Results of a back-test as (name, value)."""
     rows: Iterable[tuple[str, str]] = (
         ("cases asked about", f"{len(backtest.cases)}, after {backtest.skipped} that are history only"),
         (f"fault named above {SPEAKS_FROM:.0%}", f"{len(backtest.told())} ({backtest.coverage():.0%})"),

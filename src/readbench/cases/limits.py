@@ -1,7 +1,7 @@
-"""What a case library takes at most, in one table: every door in front of it refuses what lies outside.
+"""Limits of the values that a case library stores.
 
-`readbench.cases._intake` checks whatever is written; request models of the service may refuse the same earlier. What an
-older version kept outside these bounds still opens, and pages show it.
+`readbench.cases._intake` checks every write; request models of the service check earlier. Values of older versions
+outside these limits can still be read.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ MAX_TAGS: Final = 100
 MAX_LINKS: Final = 100
 """Links on one case."""
 MAX_REJECTED: Final = 1000
-"""Fault types that one case is known not to be."""
+"""Rejected fault types of one case."""
 MAX_FACTS: Final = 100
-"""Numbers that are known of a window beforehand."""
+"""Known quantities of a window."""
 MAX_CHANNELS: Final = 10_000
 """Channels of a window, as columns of a file."""
 MAX_UNITS: Final = MAX_CHANNELS
 """Units of a window: one for each channel."""
 MAX_READINGS: Final = 10_000_000
-"""Readings of one window, and of the time before it."""
+"""Readings of one window, and of its context."""
 MAX_READING: Final = 1e30
-"""A reading is smaller than this either way: its square and sums of it stay finite. Anything else is a gap."""
+"""Bound of the absolute value of a reading, so that squares and sums stay finite; others count as missing."""
 MIN_RATE: Final = 1e-9
-"""Samples a second, at least: one in thirty years."""
+"""Smallest rate, in samples per second."""
 MAX_RATE: Final = 1e9
-"""Samples a second, at most: one each nanosecond."""
+"""Largest rate, in samples per second."""
 EARLIEST_MOMENT: Final = EARLIEST
-"""Seconds since 1970 of the first moment that is taken: the beginning of 1900 in UTC."""
+"""Earliest time, in seconds since 1970: start of 1900 in UTC."""
 LATEST_MOMENT: Final = LATEST
-"""Seconds since 1970 of the end of time here: the beginning of 2200 in UTC, which is outside."""
+"""End of the allowed times, exclusive, in seconds since 1970: start of 2200 in UTC."""

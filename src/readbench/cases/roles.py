@@ -1,7 +1,7 @@
-"""Who may do what: one table of deeds and roles, for programs, pages and agents alike.
+"""Roles and the actions they allow, for programs, pages and agents.
 
-A role is checked where the deed is done: `Library` asks `check_deed` before it changes anything. A service says in
-whose role it works (`act_as`); a program that uses a library directly acts as its administrator.
+`Library` calls `check_deed` before each change. A service sets the role of a request with `act_as`; code that uses a
+library directly acts as administrator.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from readbench.errors import RoleError, UnknownNameError
 
 
 class Role(IntEnum):
-    """What a key may do; each role includes those before it.
+    """Role of a key; each role includes those before it.
 
-    `READ` searches and reads. `WRITE` adds, labels, edits and takes edits back. `ADMIN` deletes, takes other changes
-    back and copies the library.
+    `READ` searches and reads. `WRITE` adds, labels, edits and reverts edits. `ADMIN` deletes, reverts other changes,
+    names channels and exports the library.
     """
 
     NONE = 0
@@ -29,7 +29,7 @@ class Role(IntEnum):
 
     @classmethod
     def parse(cls, text: str) -> Role:
-        """The role of a name: `read`, `write` or `admin`."""
+        """Parse `read`, `write` or `admin`."""
         names = [role.name.lower() for role in cls if role]
         if text.lower() not in names:
             raise UnknownNameError("role", text, names)
@@ -37,16 +37,16 @@ class Role(IntEnum):
 
 
 class Deed(StrEnum):
-    """What can be done to a library."""
+    """An action on a library."""
 
     READ = "read"
     ADD = "add cases"
     EDIT = "edit a case"
-    REVERT_EDIT = "take an edit back"
+    REVERT_EDIT = "revert an edit"
     DELETE = "delete a case"
-    REVERT = "take back a change that is no edit"
+    REVERT = "revert a change other than an edit"
     NAME_CHANNELS = "name channels"
-    EXPORT = "copy the library"
+    EXPORT = "export the library"
 
 
 ROLES: Mapping[Deed, Role] = MappingProxyType(
@@ -61,13 +61,13 @@ ROLES: Mapping[Deed, Role] = MappingProxyType(
         Deed.EXPORT: Role.ADMIN,
     }
 )
-"""The lowest role that may do a deed."""
+"""Lowest role that allows an action."""
 _ACTING: ContextVar[Role] = ContextVar("role", default=Role.ADMIN)
 
 
 @contextmanager
 def act_as(role: Role) -> Iterator[None]:
-    """Do what follows in this thread in a role.
+    """Run the block in a role, in this thread.
 
     >>> with act_as(Role.WRITE):
     ...     check_deed(Deed.EDIT)
@@ -80,7 +80,7 @@ def act_as(role: Role) -> Iterator[None]:
 
 
 def check_deed(deed: Deed, role: Role | None = None) -> None:
-    """Refuse a deed that a role does not include; by default the one that this thread acts in."""
+    """Raise if a role does not allow an action; by default the role of this thread."""
     acting = _ACTING.get() if role is None else role
     if acting < ROLES[deed]:
         raise RoleError(

@@ -458,7 +458,8 @@ def identify(cell: StudyCell, study: Study[Any], grid: Grid) -> str:
     judges = [part for one in metrics for part in (one.factory, one.chance) if part]
     method = None if cell.method in study.probes else Method(cell.method)
     also = (used.digest, str(cell), study.depends(cell, grid), *(method.content_keys if method else ()))
-    roots: dict[Callable[..., Any], None] = dict.fromkeys((load_cell_task, Method, *used.roots, *judges))  # by a grid
+    behind: list[Callable[..., Any]] = [load_cell_task, Method]  # what a grid does
+    roots = once([*behind, *used.roots, *judges])
     return fingerprint_of(*roots, spec=method.spec if method else None, also=also)
 
 

@@ -186,7 +186,7 @@ def test_a_method_stands_beside_the_published_on_the_same_queries(base: Path) ->
     done = CliRunner().invoke(app, ["compare", str(base / "mine"), str(base / "results")])
     assert done.exit_code == 0
     assert "beside the published" in done.output
-    assert "is not known here" not in done.output
+    assert "uses is unknown" not in done.output
 
 
 def test_a_method_of_a_file_that_was_not_named_stands_beside_all_and_is_told(

@@ -188,7 +188,7 @@ def test_an_agent_sends_values(library: Library) -> None:
     assert chosen.structured_content["cases"]
     assert begun.structured_content["normal_is"].startswith("the 10 steps before it")
     assert "the same number of readings" in uneven.content[0].text
-    assert "Give one of these" in both.content[0].text
+    assert "Give either a case" in both.content[0].text
     assert "no values of channel 'level'" in unknown.content[0].text
 
 

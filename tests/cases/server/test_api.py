@@ -224,7 +224,7 @@ def test_a_file_brings_its_context(client: TestClient, library: Library) -> None
         ({"rate": -1}, "greater than 0"),
         ({"units": ["bar"]}, "units of 1"),
         ({"facts": {"": 1.0}}, "no name"),
-        ({"before": [[0.0] * 7000] * 3}, "The time before has 21,000 readings"),
+        ({"before": [[0.0] * 7000] * 3}, "The context before a window has 21,000 readings"),
     ],
 )
 def test_a_context_that_does_not_fit_is_refused(client: TestClient, more: dict[str, Any], says: str) -> None:

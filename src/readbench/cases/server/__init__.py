@@ -1,4 +1,4 @@
-"""The service: one case library for a team, over HTTP, with a web page; needs the extra `service` as a whole."""
+"""HTTP service of a case library: JSON API and web pages; needs the extra `service`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,6 @@
-"""Agents over HTTP: the Model Context Protocol at `/mcp`, with the keys and limits of the service.
+"""Model Context Protocol over HTTP at `/mcp`, with the keys and limits of the service.
 
-An agent sends values instead of names of files. Every request stands alone, so that nothing is kept for agents that
-have left.
+Agents send values, not file names. Requests are stateless.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from readbench.cases.server._service import BusyError, CaseService
 from readbench.errors import UsageError
 
 MAX_BYTES = 4 * 2**20
-"""Of one message: it is parsed on the event loop."""
+"""Largest message in bytes; it is parsed on the event loop."""
 
 
 class AgentDoor:
-    """The tools of a service as one ASGI endpoint; `path` and `deed` are what the gate asks of a route.
+    """ASGI endpoint with the tools of a service; has `path` and `deed` for the gate.
 
     Args:
-        service: that is asked.
+        service: the service.
     """
 
     path = "/mcp"
@@ -40,7 +39,7 @@ class AgentDoor:
         self._manager: Any = None
 
     def _make_manager(self) -> Any:  # noqa: ANN401 - of an optional package
-        """Sessions of the tools; they can be opened once."""
+        """Session manager of the tools; can be opened once."""
         service = self.service
         server = agent_server(
             service.library,
@@ -53,28 +52,28 @@ class AgentDoor:
             stateless_http=True,
             json_response=True,
             max_request_body_size=min(MAX_BYTES, service.settings.max_bytes),
-            # The gate looks at Host and Origin.
+            # The gate checks Host and Origin.
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
         return server.session_manager
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Let agents in while this is entered."""
+        """Accept requests inside the block."""
         self._manager = self._make_manager()
         async with self._manager.run():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One message."""
+        """Handle one message."""
         scope["route"] = self
         check_caller(caller_of(Request(scope), self.service), self.deed)
         if self._manager is None:
-            raise HTTPException(503, "The service has not begun to listen. Try again in a moment.")
+            raise HTTPException(503, "The service is starting. Try again in a moment.")
         await self._manager.handle_request(scope, receive, send)
 
     async def _run(self, call: Callable[[], Any], request: Any, writes: bool) -> Any:  # noqa: ANN401, FBT001
-        """Work on a call as on those of programs: changes are made in the role of the key, and signed by it."""
+        """Run a call in the role of the key, whose name is the author of changes."""
         try:
             if not writes:
                 return await self.service.work.do(call)

@@ -1,4 +1,4 @@
-"""The application: routes, errors, start and end; and a real server: where it binds, with which certificate."""
+"""The ASGI application, and the server that runs it."""
 
 from __future__ import annotations
 
@@ -56,22 +56,22 @@ ROUTERS = (
     pages.router,
     ranges.router,
 )
-"""All routes but those that watch the service, and those of the questions, which plug-ins may add to."""
+"""Routers except those of monitoring and of questions, which plug-ins may add."""
 STATUSES: dict[type[ReadbenchError], int] = {StoreError: 503, UnknownNameError: 404, RoleError: 403}
-"""Statuses of errors on purpose; of the others it is 400."""
+"""HTTP status of expected errors; 400 for others."""
 log = logging.getLogger("readbench.service")
 
 
 def create_app(
     library: Library, settings: Settings | None = None, keys: KeyFile | None = None, audit: AuditLog | None = None
 ) -> FastAPI:
-    """The service of one library as an ASGI application.
+    """Create the ASGI application of a library.
 
     Args:
-        library: that is served.
+        library: the library.
         settings: limits and methods.
-        keys: who may do what; None lets everybody on this machine do everything.
-        audit: who did what; None keeps no record.
+        keys: keys and roles; None gives all rights to every user of this machine.
+        audit: audit log; None for none.
     """
     settings = settings or Settings()
     work = WorkerPool(settings.workers, settings.waiting, settings.timeout_s)
@@ -106,7 +106,7 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Let agents in, and what is running end before the process does."""
+    """Accept agents; at shutdown, wait for running calls."""
     async with app.state.agents.open() if hasattr(app.state, "agents") else nullcontext():
         yield
     app.state.service.audit.close()
@@ -116,24 +116,24 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _note_trouble(notices: NoticeLog | None, loop: LoopState) -> None:
-    """Write down that a background loop fails, or works again, beside what the watch tells."""
+    """Append a notice that a background loop failed or recovered."""
     if notices is not None:
         notices.write(note_trouble("the service", loop.name, loop.error, loop.since))
 
 
 def _add_watching(app: FastAPI) -> None:
-    """What watches a service: is it there, can it answer, what does it count."""
+    """Add the routes of monitoring: liveness, readiness, metrics."""
 
     @app.get("/healthz", tags=["open"], responses={**api.PROBLEMS})
     async def healthz() -> Health:
-        """The process is there."""
+        """The process is alive."""
         return Health(status="ok")
 
     @app.get("/readyz", tags=["open"], responses={**api.PROBLEMS})
     async def readyz(service: Served, response: Response) -> Readiness:
-        """The library has been read, and no background loop fails; answered at once whatever goes on.
+        """The library is loaded and no background loop fails.
 
-        503 names the loops that fail: the service answers meanwhile, but what came lately may not be learned from.
+        503 names the failing loops; the service still answers, but may not learn from recent changes.
         """
         failing = tuple(loop.name for loop in service.loops if loop.error)
         response.status_code = 503 if failing else 200
@@ -151,7 +151,7 @@ def _add_watching(app: FastAPI) -> None:
 
 
 def _add_errors(app: FastAPI) -> None:
-    """Every error raised on purpose is one sentence, for a program or on a page."""
+    """Answer expected errors with one sentence, as JSON or as a page."""
 
     @app.exception_handler(ReadbenchError)
     async def refuse(request: Request, error: ReadbenchError) -> Response:
@@ -204,9 +204,9 @@ def _wants_page(request: Request) -> bool:
 
 
 GRACE_S = 20
-"""Longest that a request in flight may hold up the end."""
+"""Longest wait at shutdown for requests in flight, in seconds."""
 CLOSE_S = 3.0
-"""Part of it for what is still computed when no request waits any more; then the process ends whatever it does."""
+"""Part of it for computations without a waiting request, in seconds; then the process is ended."""
 KEEP_ALIVE_S = 30
 
 
@@ -215,11 +215,11 @@ class Place:
     """Where a service listens.
 
     Args:
-        host: address; anything but this machine's own loopback needs keys.
-        port: 0 takes any that is free.
-        certificate: PEM file, for TLS without a proxy.
-        private_key: PEM file of the certificate's key.
-        proxies: addresses whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed, separated by commas.
+        host: address; any other than loopback requires keys.
+        port: port; 0 picks a free one.
+        certificate: PEM file of the certificate, for TLS without a proxy.
+        private_key: PEM file of the certificate's private key.
+        proxies: addresses whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted, separated by commas.
     """
 
     host: str = "127.0.0.1"
@@ -230,7 +230,7 @@ class Place:
 
 
 class _AnnouncedServer(uvicorn.Server):
-    """Says where it listens as soon as it does."""
+    """Server that announces its address once it listens."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[str], None]) -> None:
         super().__init__(config)
@@ -252,15 +252,15 @@ def serve(
     audit: AuditLog,
     announce: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Answer until SIGTERM or SIGINT; requests in flight are finished first.
+    """Serve until SIGTERM or SIGINT; requests in flight are finished first.
 
     Args:
-        library: that is served.
-        place: where it listens.
+        library: the library.
+        place: address, port and TLS.
         settings: limits and methods.
-        keys: who may do what; there must be one. None serves everybody on this machine, and nobody else.
-        audit: who did what.
-        announce: told the address once it can be reached.
+        keys: keys and roles, at least one key; None serves this machine only, with all rights.
+        audit: audit log.
+        announce: called with the address once the service listens.
     """
     check_place(place, keys)
     audit.begin()
@@ -289,11 +289,11 @@ def serve(
         _AnnouncedServer(config, announce).run()
     finally:
         if app.state.service.work.running:
-            os._exit(1)  # the interpreter would wait for its threads; what they write is whole or not there
+            os._exit(1)  # exit() would wait for threads; their writes are atomic
 
 
 def check_place(place: Place, keys: KeyFile | None) -> None:
-    """Refuse to be reachable from other machines without keys, and a file of keys that holds none.
+    """Raise if the service would listen on other machines without keys, or if the key file is empty.
 
     >>> check_place(Place("127.0.0.1"), None)
     """
@@ -309,7 +309,7 @@ def check_place(place: Place, keys: KeyFile | None) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
+    """True if an address is reachable from this machine only.
 
     >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, True, False)

@@ -1,7 +1,7 @@
-"""Who did what and when, as JSON lines: never what was in it, and never more than a disk or a terminal can take.
+"""Audit log: one JSON line per request, without its contents.
 
-A line has a bounded length and a file a bounded size. Of those who bring no key, so many lines a minute are written;
-the rest is counted in one line.
+Lines and files have a bounded size. Requests without a key are limited to `STRANGERS_LINES` lines a minute; the others
+are counted in one line.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from pydantic import BaseModel, ConfigDict
 from readbench.errors import UsageError
 
 MIN_FREE_BYTES = 2**16
-"""Bytes on the disk of the record below which it counts as full."""
+"""Free bytes below which the disk counts as full."""
 MAX_PATH_CHARS = 200
-"""Characters of a path in the record."""
+"""Longest path in the log, in characters."""
 MAX_FILE_BYTES = 64 * 2**20
-"""Bytes of a file of the record; then a new one is begun."""
+"""Size in bytes at which the log is rotated."""
 KEPT_FILES = 8
-"""Files of the record that are kept beside the one that is written."""
+"""Number of rotated files that are kept."""
 STRANGERS_LINES = 30
-"""Lines a minute for requests without a key."""
+"""Lines per minute for requests without a key."""
 ECHOED_LINES = 3000
-"""Lines a minute that the operator's terminal gets."""
+"""Lines per minute that are echoed on the terminal."""
 LOGGED_LINES = 300
-"""Messages a minute in the log of the process."""
+"""Messages per minute in the log of the process."""
 HELD_FILES = "/looked/"
-"""What follows is the secret name of a file."""
+"""Path prefix before the secret name of a held file."""
 log = logging.getLogger("readbench.service")
 
 
 class Event(BaseModel):
-    """One request, or many that brought no key.
+    """One request, or several without a key.
 
     Args:
-        time: seconds since the epoch.
+        time: seconds since 1970.
         key: name of the key; "" without one.
-        method: of HTTP; `*` of many requests.
-        path: without the query, cut to `MAX_PATH_CHARS` characters; `*` of many requests.
-        status: of the answer; 0 of many requests.
-        ms: how long it took.
+        method: HTTP method; `*` for several requests.
+        path: path without the query, cut to `MAX_PATH_CHARS` characters; `*` for several requests.
+        status: HTTP status; 0 for several requests.
+        ms: duration in milliseconds.
         received: bytes of the request's body.
-        changes: what it changed, by number, kind and case, such as `12: edit of w0`; `history` has the rest.
-        count: requests that the line stands for.
+        changes: changes by number, kind and case, such as `12: edit of w0`; `history` has the details.
+        count: number of requests.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -68,13 +68,13 @@ class Event(BaseModel):
     count: int = 1
 
     def write_line(self) -> str:
-        """The line that stands in the record."""
+        """Line of the log."""
         left_out = {"count"} if self.count == 1 else None
         return json.dumps(self.model_dump(exclude=left_out), separators=(",", ":")) + "\n"
 
 
 def describe_path(path: str) -> str:
-    """A path as records and logs show it: short, and without the secret name of a file.
+    """Path for logs: shortened, without the secret name of a file.
 
     >>> describe_path("/cases/w0"), describe_path("/looked/x7Rt"), len(describe_path("/" * 60_000))
     ('/cases/w0', '/looked/...', 200)
@@ -85,11 +85,11 @@ def describe_path(path: str) -> str:
 
 
 class LineBudget:
-    """Admits so many lines a minute, and counts the others.
+    """Rate limit of lines per minute; counts the lines left out.
 
     Args:
-        most: lines in a minute.
-        clock: seconds, for tests.
+        most: lines per minute.
+        clock: returns seconds.
 
     >>> budget = LineBudget(2, clock=lambda: 0.0)
     >>> [budget.admit() for _ in range(4)], budget.left_out
@@ -104,7 +104,7 @@ class LineBudget:
         self._admitted = 0
 
     def admit(self) -> bool:
-        """Whether one more line is written in this minute."""
+        """True if one more line is allowed in this minute."""
         if self.over():
             self._begun, self._admitted = self._clock(), 0
         self._admitted += 1
@@ -114,24 +114,24 @@ class LineBudget:
         return False
 
     def over(self) -> bool:
-        """Whether the minute is over."""
+        """True if the minute is over."""
         return self._clock() - self._begun >= 60.0
 
     def take_left_out(self) -> int:
-        """How many were left out since this was asked last."""
+        """Number of lines left out since the last call."""
         left_out, self.left_out = self.left_out, 0
         return left_out
 
 
 class LimitedLog(logging.Filter):
-    """Lets so many messages a minute into a log, and says in the next one how many were left out."""
+    """Limits the messages per minute; the next message has the number left out."""
 
     def __init__(self, most: int = LOGGED_LINES) -> None:
         super().__init__()
         self._budget = LineBudget(most)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a message is written."""
+        """True if a message is written."""
         if not self._budget.admit():
             return False
         if left_out := self._budget.take_left_out():
@@ -140,14 +140,14 @@ class LimitedLog(logging.Filter):
 
 
 class AuditLog:
-    """Appends a line for each request; the file may be moved away at any time, as log rotation does.
+    """Appends a line per request; external log rotation may move the file at any time.
 
-    A file that has `largest` bytes becomes `NAME.1`, and so on up to `NAME.8`: the oldest goes.
+    At `largest` bytes the file is rotated to `NAME.1`, up to `NAME.8`; the oldest is deleted.
 
     Args:
-        path: of the file; None keeps none.
-        echo: where the same lines go for the operator; None for nowhere.
-        largest: bytes of one file.
+        path: file; None for none.
+        echo: stream that gets the same lines; None for none.
+        largest: size in bytes at which the file is rotated.
     """
 
     def __init__(self, path: Path | None, echo: TextIO | None = sys.stderr, *, largest: int = MAX_FILE_BYTES) -> None:
@@ -160,7 +160,7 @@ class AuditLog:
         self._received = 0
 
     def begin(self) -> None:
-        """Raise `UsageError` where no record can be kept: asked before a service starts."""
+        """Raise `UsageError` if the file cannot be written; called when the service starts."""
         if self.path is None:
             return
         try:
@@ -172,7 +172,7 @@ class AuditLog:
             ) from error
 
     def check(self) -> None:
-        """Raise `OSError` where no line could be written: asked before a change is made, not after."""
+        """Raise `OSError` if no line can be written; called before each change."""
         if self.path is None:
             return
         with _open(self.path):
@@ -183,16 +183,13 @@ class AuditLog:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def record(self, event: Event) -> None:
-        """Write one line, or count a request without a key; raises `OSError` where it cannot be written."""
+        """Write one line, or count a request without a key; raises `OSError` on failure."""
         if not event.key and not self._admit(event):
             return
         self._write(event)
 
     def try_to_record(self, event: Event) -> None:
-        """The same for what changed nothing: where it cannot be written, the log of the process says so once a minute.
-
-        Reading goes on when the disk is full.
-        """
+        """`record` for read-only requests: a failure is logged once a minute, so that reading works on a full disk."""
         try:
             self.record(event)
         except OSError as error:
@@ -200,7 +197,7 @@ class AuditLog:
                 log.error("requests are missing in the audit log %s (%s)", self.path, error.strerror)  # noqa: TRY400
 
     def close(self) -> None:
-        """Write what was only counted so far."""
+        """Write the line of counted requests."""
         self._tell_left_out(force=True)
 
     def _admit(self, event: Event) -> bool:
@@ -226,7 +223,7 @@ class AuditLog:
             self.echo.flush()
 
     def _append(self, path: Path, line: str) -> None:
-        """Write one line; one that a killed process left unfinished is ended first."""
+        """Write one line; completes an unfinished line of a killed process first."""
         with _open(path) as file:
             size, whole = _measure(file)
             if size + len(line) <= self.largest:
@@ -241,7 +238,7 @@ class AuditLog:
 
 
 def _open(path: Path) -> BinaryIO:
-    """The file for appending; a new one can be read by its owner only."""
+    """Open a file for appending; a new one is readable by its owner only."""
     if path.exists() and not path.is_file():  # a device may swallow lines without a word
         raise OSError(errno.EINVAL, "no plain file")
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
@@ -249,7 +246,7 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _measure(file: BinaryIO) -> tuple[int, bool]:
-    """Bytes of a file, and whether its last line is finished; so is that of an empty one."""
+    """Size of a file in bytes, and whether its last line is complete (True if empty)."""
     size = file.seek(0, os.SEEK_END)
     if size == 0:
         return 0, True

@@ -1,6 +1,6 @@
-"""Around every request: where it comes from, what the answer's headers say, what is recorded; and the key it brings.
+"""Middleware of every request: origin check, headers, audit log; and authentication by key.
 
-The role that a route asks for is looked at before its body is received (`_reception`), and again by the route.
+The role required by a route is checked before the body is received (`_reception`), and again by the route.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ METHODS = frozenset((*SAFE, "POST", "PUT", "PATCH", "DELETE"))
 """Methods that are counted by name."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
-"""Headers by which a proxy says that a request comes from elsewhere."""
+"""Headers of requests forwarded by a proxy."""
 MAX_LISTED = 20
-"""Changes of one request that its line in the record names."""
+"""Largest number of changes named in a line of the audit log."""
 UNRECORDED = ("/static/", "/healthz", "/readyz", "/metrics")
 IMPORT_MAP = web.import_map({web.NAME: "/static/", "#service/": "/static/"})
-"""Where the modules of the pages find each other."""
+"""Import map of the pages' JavaScript modules."""
 HEADERS = {
     "Content-Security-Policy": (
         f"default-src 'none'; script-src 'self' {web.digest(IMPORT_MAP)}; style-src 'self'; img-src 'self' data:;"
@@ -47,7 +47,7 @@ HEADERS = {
 
 
 class RefusedError(Exception):
-    """A request that no route needs to see: status and sentence."""
+    """A request refused before it reaches a route: status and sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -55,11 +55,11 @@ class RefusedError(Exception):
 
 
 class Gate:
-    """Wraps the application.
+    """ASGI middleware around the application.
 
     Args:
         app: the application.
-        service: its limits, audit log and metrics.
+        service: limits, audit log and metrics.
     """
 
     def __init__(self, app: ASGIApp, service: CaseService) -> None:
@@ -87,10 +87,10 @@ class Gate:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 if changes:
-                    record()  # raises where it cannot: nobody is told that a change went well which is not recorded
+                    record()  # raises on failure: no success is reported for an unrecorded change
                 _complete(MutableHeaders(scope=message), scope)
             elif message["type"] == "http.response.body" and not message.get("more_body", False):
-                record()  # who has the whole answer finds it in the log, whatever happens next
+                record()  # before the client has the whole answer
             await send(message)
 
         try:
@@ -103,7 +103,7 @@ class Gate:
             record()
 
     def _check_sender(self, scope: Scope) -> None:
-        """No other site's page may write here, and without keys only this machine's names lead here."""
+        """Refuse writes from pages of other sites and, without keys, other host names than this machine's."""
         headers = Headers(scope=scope)
         try:
             host, hostname = urlsplit(f"//{headers.get('host', '')}").netloc, _hostname(headers.get("host", ""))
@@ -116,7 +116,7 @@ class Gate:
             raise RefusedError(403, "The request comes from a page of another site.")
 
     def _admit(self, scope: Scope) -> bool:
-        """Refuse a body that its sender may not bring to its route; whether the route needs a key."""
+        """Check the right to use a route before its body is received; True if the route needs a key."""
         deed = deed_of(scope.get("route"))
         if deed is None:
             return False
@@ -129,7 +129,7 @@ class Gate:
         return True
 
     def _record(self, scope: Scope, status: int, seconds: float, received: int, changes: list[str]) -> None:
-        matched = scope.get("route")  # none for what no route of the application answered
+        matched = scope.get("route")
         route = matched.path if matched else "other"
         method = scope["method"] if scope["method"] in METHODS else "other"
         self.service.metrics.requests.labels(method, route, status).inc()
@@ -175,7 +175,7 @@ def _hostname(netloc: str) -> str:
 
 
 def _check_local(headers: Headers, hostname: str) -> None:
-    """Without keys everybody on this machine may do everything, and nobody else anything."""
+    """Refuse requests from other machines to a service without keys."""
     if hostname not in LOOPBACK:
         raise RefusedError(403, "Without keys, this service answers on localhost only.")
     if forwarded := next((name for name in FORWARDED if name in headers), None):
@@ -191,7 +191,7 @@ BEARER = HTTPBearer(auto_error=False, description="A key of `readbench cases key
 
 
 def caller_of(request: Request, service: CaseService) -> KeyHolder:
-    """Whose request it is: by its `Authorization` header, else by the cookie of the page; looked at once."""
+    """Caller of a request, by the header `Authorization`, else by the cookie."""
     if not hasattr(request.state, "caller"):
         request.state.caller = _find_caller(request, service)
     caller: KeyHolder = request.state.caller
@@ -208,7 +208,7 @@ def _find_caller(request: Request, service: CaseService) -> KeyHolder:
 
 
 def check_caller(caller: KeyHolder, deed: Deed) -> None:
-    """Refuse with 401 who has no key that is known, and with `RoleError` whose key may not do this."""
+    """Raise 401 without a known key, and `RoleError` if its role does not allow the action."""
     if caller.role is Role.NONE:
         raise HTTPException(
             401,
@@ -220,7 +220,7 @@ def check_caller(caller: KeyHolder, deed: Deed) -> None:
 
 
 def deed_of(route: object) -> Deed | None:
-    """The deed that a route asks for, itself or by one of its dependencies; None where it asks for no key."""
+    """Action that a route or one of its dependencies requires; None if it needs no key."""
     if isinstance(deed := getattr(route, "deed", None), Deed):
         return deed
     dependant = getattr(route, "dependant", None)
@@ -229,12 +229,12 @@ def deed_of(route: object) -> Deed | None:
 
 
 class Needs:
-    """A dependency that lets pass who may do a deed.
+    """Dependency that requires the right to an action.
 
-    Where a route may do several, it is the one that needs least; the library looks at the others when it does them.
+    For a route with several actions, the one with the lowest role; the library checks the others.
 
     Args:
-        deed: that the route is for.
+        deed: the action.
     """
 
     def __init__(self, deed: Deed) -> None:
@@ -246,7 +246,7 @@ class Needs:
         service: Served,
         _documented: Annotated[object, Depends(BEARER)],
     ) -> KeyHolder:
-        """The caller, or 401 without a key that is known, or 403 where it may not do this."""
+        """Return the caller; 401 without a known key, 403 without the right."""
         caller = caller_of(request, service)
         check_caller(caller, self.deed)
         return caller

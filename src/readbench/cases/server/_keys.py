@@ -1,4 +1,4 @@
-"""Keys: who may read, write or administer. A key is a random token; only its hash is ever kept."""
+"""Keys of a service: random tokens with a role; only their hashes are stored."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MAX_NAME = 80
 
 
 class Key(BaseModel):
-    """What is kept of a key.
+    """Stored form of a key.
 
     Args:
-        name: whose it is.
+        name: name of the owner.
         role: `read`, `write` or `admin`.
-        digest: SHA-256 of the token, in hexadecimal digits.
-        made: seconds since the epoch.
+        digest: SHA-256 of the token, hexadecimal.
+        made: time of creation, in seconds since 1970.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,7 +41,7 @@ class Key(BaseModel):
 
 
 class KeyHolder(NamedTuple):
-    """Who asks: the name of the key, and what it may do."""
+    """Caller of a request: name of the key, and role."""
 
     name: str
     role: Role
@@ -49,7 +49,7 @@ class KeyHolder(NamedTuple):
 
 NOBODY = KeyHolder("", Role.NONE)
 LOCAL = KeyHolder("local", Role.ADMIN)
-"""Everybody on the machine itself, where a service has no keys."""
+"""Caller of a service without keys."""
 
 
 class KeyFile:
@@ -115,7 +115,7 @@ class KeyFile:
             self._write(tuple(key for key in known if key.name != name))
 
     def caller(self, token: str) -> KeyHolder:
-        """Whose token it is; all keys are compared, each in constant time."""
+        """Owner of a token; compares all keys in constant time."""
         found, given = NOBODY, digest(token)
         for key in self.all():
             if hmac.compare_digest(key.digest, given):
@@ -132,15 +132,15 @@ class KeyFile:
             return tuple(Key.model_validate(entry) for entry in entries)
         except (OSError, ValueError, TypeError, RecursionError, ValidationError) as error:
             raise DataError(
-                f"{self.path}: no file of keys ({type(error).__name__}). Restore it from a copy."
+                f"{self.path} is not a key file ({type(error).__name__}). Restore it from a copy."
             ) from error
 
     def _write(self, keys: tuple[Key, ...]) -> None:
-        """Replace the file in one step, readable by its owner only."""
+        """Replace the file atomically, readable by its owner only."""
         content = json.dumps([key.model_dump() for key in keys], indent=1)
         write_text(self.path, content, durable=True, mode=0o600)
 
 
 def digest(token: str) -> str:
-    """What is kept of a token."""
+    """SHA-256 of a token, hexadecimal."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

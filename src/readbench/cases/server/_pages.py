@@ -1,4 +1,4 @@
-"""Routes for people: pages made on the server, with a little script for plots, keys and dropped files."""
+"""Routes of the web pages, which are rendered on the server; scripts draw plots and handle keys and dropped files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from readbench.errors import ConflictError, ReadbenchError
 HITS = 10
 OPTIONS = 5
 SHOWN_OF_KIND = 3
-"""Hits of one fault type that are shown; the others unfold."""
+"""Hits shown per fault type; the others unfold."""
 LATEST = 8
 MAX_DOUBTS = 12
 PER_PAGE = 50
@@ -56,13 +56,13 @@ router = APIRouter(include_in_schema=False)
 
 
 class Page(CaseFilter):
-    """What a case page is asked to list; an empty text is no filter."""
+    """Query of a case page; an empty text is no filter."""
 
     method: WantedText = ""
     done: int = 0
-    """Number of the change that led here: the page offers to take it back."""
+    """Number of the change that led here; the page offers to revert it."""
     file: Name = ""
-    """Secret name of the file that was just kept: the page says what was read of it."""
+    """Secret name of the file that was just stored; the page shows the remarks on it."""
 
     @property
     def chosen(self) -> Filter:
@@ -72,7 +72,7 @@ class Page(CaseFilter):
 
 @router.get("/")
 async def home(request: Request, service: Served, caller: Reader) -> Response:
-    """Drop a file, or go on with an open case."""
+    """First page: drop a file, or open a recent case."""
     cases, summary = await service.work.do(lambda: (service.library.cases(), service.library.stats()))
     unresolved = [case for case in reversed(cases) if case.label is None]
     shown: dict[str, Any] = {"open": unresolved[:LATEST], "unresolved": len(unresolved), "summary": summary}
@@ -82,7 +82,7 @@ async def home(request: Request, service: Served, caller: Reader) -> Response:
 
 @router.get("/cases")
 async def cases(request: Request, service: Served, caller: Reader, query: Annotated[ListQuery, Query()]) -> Response:
-    """All cases, by filter and words of the notes."""
+    """List of cases, by filter and words of the notes."""
     given = {"asset": query.asset or None, "label": query.label or None, "tag": query.tag or None}
     chosen = query.model_copy(update=given | {"limit": PER_PAGE})
     found, summary = await service.work.do(lambda: (list_cases(service, chosen), service.library.stats()))
@@ -93,7 +93,7 @@ async def cases(request: Request, service: Served, caller: Reader, query: Annota
 async def case(
     request: Request, service: Served, caller: Reader, case: Name, page: Annotated[Page, Query()]
 ) -> Response:
-    """One case: its signals, the cases like it, its notes and history."""
+    """One case: signals, similar cases, notes and history."""
 
     def look() -> dict[str, Any]:
         library, method = service.library, service.settings.choose_method(page.method)
@@ -120,7 +120,7 @@ async def look_at_file(
     facts: Annotated[TagText, Form()] = "",
     keep: Annotated[Name, Form()] = "",
 ) -> Response:
-    """Search with a file: kept as an open case, or only looked at; `onset` is a step of it."""
+    """Search for a file, stored as an open case or only held; `onset` is one of its steps."""
     told = ToldContext(facts=parse_facts([text for text in facts.split(",") if text.strip()]) or None)
 
     def read() -> ReadRecording:
@@ -135,7 +135,7 @@ async def look_at_file(
 
 @router.get("/looked/{token}")
 async def looked(request: Request, service: Served, caller: Reader, token: Name) -> Response:
-    """A file that was looked at and not kept; its address leads back to it for a while."""
+    """Page of a held file, as long as it is held."""
     held = _held(service, token)
 
     def look() -> dict[str, Any]:
@@ -151,7 +151,7 @@ async def looked(request: Request, service: Served, caller: Reader, token: Name)
 
 @router.post("/keep")
 async def keep(service: Served, caller: Adder, token: Annotated[Name, Form()]) -> Response:
-    """Keep a file that was looked at as an open case."""
+    """Store a held file as an open case."""
     return await keep_held(service, caller, _held(service, token), token)
 
 
@@ -165,7 +165,7 @@ async def signals(
     case: Annotated[Name, Query()] = "",
     file: Annotated[Name, Query()] = "",
 ) -> DrawnPart:
-    """A part of a case, or of a file that was looked at, closer."""
+    """Zoomed part of the signals of a case or held file."""
 
     def draw() -> DrawnPart:
         window, gaps = _find_window(service, case, file)
@@ -181,7 +181,7 @@ async def preview(
     _caller: Reader,
     sent: FormFile,
 ) -> DrawnRecording:
-    """The whole recording of a file, in which its sender marks when it began; nothing of it is kept."""
+    """Preview of a file, in which its sender marks the onset; nothing is stored."""
 
     def draw() -> DrawnRecording:
         read = sent.read(service.settings)
@@ -202,7 +202,7 @@ async def feedback(
     same: Annotated[bool, Form()],
     seen: Annotated[Name, Form()] = "",
 ) -> Response:
-    """Confirm or reject: the case has, or has not, the fault of another one."""
+    """Confirm or reject the fault type of another case."""
     library, saw = service.library, words.read_seen(seen)
 
     def say() -> Case:
@@ -222,7 +222,7 @@ async def revert(
     *,
     again: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Take one change of a case back, or make it `again`; who may edit may do so with edits, others need an admin."""
+    """Revert a change of a case or, with `again`, reapply it; changes other than edits need an admin."""
     do = service.library.redo if again else service.library.undo
     await service.act(caller, lambda: do(change))
     return to_case(case)
@@ -241,7 +241,7 @@ async def facts(
     tags: Annotated[TagText, Form()] = "",
     seen: Annotated[Name, Form()] = "",
 ) -> Response:
-    """Replace what is known of a case."""
+    """Replace facts of a case."""
     given = tuple(tag.strip() for tag in tags.split(",") if tag.strip())
     text = notes.replace("\r\n", "\n")
     said = {"label": label.strip() or None, "asset": asset.strip(), "notes": text, "tags": given}
@@ -261,7 +261,7 @@ async def label_case(
     label: Annotated[Name, Form()],
     seen: Annotated[Name, Form()] = "",
 ) -> Response:
-    """Say what a case on the list of the overview was; the list is made anew."""
+    """Label a case on the overview, and reload its list."""
     form = WrittenForm("/label", {"case": case, "label": label}, {"label": label}, "/overview#next")
     saw, said = words.read_seen(seen), label.strip() or None
     return await _write(request, service, caller, form, lambda: service.library.label(case, said, seen=saw))
@@ -275,7 +275,7 @@ async def delete(
     case: Annotated[Name, Form()],
     seen: Annotated[Name, Form()] = "",
 ) -> Response:
-    """Take a case out."""
+    """Delete a case."""
     form = WrittenForm("/delete", {"case": case}, {"label": "take it out"}, "/overview#changes")
     saw = words.read_seen(seen)
     return await _write(request, service, caller, form, lambda: service.library.delete([case], seen=saw))
@@ -285,7 +285,7 @@ async def delete(
 async def undo(
     service: Served, caller: Reverter, change: Annotated[int, Form()] = 0, *, again: Annotated[bool, Form()] = False
 ) -> Response:
-    """Take the last change or a certain one back, or make it `again`."""
+    """Revert the last or a given change or, with `again`, reapply it."""
     do = service.library.redo if again else service.library.undo
     await service.act(caller, lambda: do(change or None))
     return RedirectResponse("/overview#changes", 303)
@@ -293,7 +293,7 @@ async def undo(
 
 @router.get("/overview")
 async def overview(request: Request, service: Served, caller: Reader) -> Response:
-    """The library at a glance."""
+    """Overview: map, doubtful labels, near-duplicates, changes."""
 
     def look() -> dict[str, Any]:
         library, method, summary = service.library, service.settings.choose_method(""), service.library.stats()
@@ -312,7 +312,7 @@ async def overview(request: Request, service: Served, caller: Reader) -> Respons
 
 @router.get("/ask/{name}")
 async def ask(request: Request, service: Served, caller: Reader, name: Name) -> Response:
-    """Any declared question, with its parameters in the address."""
+    """Page of a declared question, with its parameters in the query."""
     given = dict(request.query_params)
     question, answer = await service.work.do(lambda: ask_in_words(service, name, given))
     fields = [parameter for parameter in question.parameters.values() if parameter.given_by is not GivenBy.METHOD]
@@ -322,7 +322,7 @@ async def ask(request: Request, service: Served, caller: Reader, name: Name) -> 
 
 @router.get("/api")
 async def reference(request: Request, caller: Reader) -> Response:
-    """What programs may ask, from the OpenAPI description."""
+    """API reference, from the OpenAPI description."""
     paths = request.app.openapi()["paths"]
     routes = [
         (method.upper(), path, about.get("description") or about.get("summary", ""), about["tags"][-1])
@@ -334,15 +334,15 @@ async def reference(request: Request, caller: Reader) -> Response:
 
 @router.get("/sample.csv")
 async def sample(service: Served, _caller: Reader) -> Response:
-    """A file to try the page with."""
+    """Download the sample file."""
     if service.settings.sample is None:
-        raise HTTPException(404, "This service offers no sample.")
+        raise HTTPException(404, "This service has no sample file.")
     return FileResponse(service.settings.sample, filename="sample.csv", media_type="text/csv")
 
 
 @router.get("/login")
 async def login(request: Request, next: WantedText = "/") -> Response:  # noqa: A002 - name of the query
-    """Ask for a key."""
+    """Login page."""
     return show_page(request, "login.html", NOBODY, next=_local(next), wrong=False)
 
 
@@ -353,7 +353,7 @@ async def log_in(
     key: Annotated[Name, Form()],
     next: Annotated[WantedText, Form()] = "/",  # noqa: A002
 ) -> Response:
-    """Keep a key in a cookie that scripts cannot read and other sites cannot send."""
+    """Store a key in an HttpOnly, SameSite cookie."""
     if service.keys is not None and service.keys.caller(key.strip()).role is Role.NONE:
         return show_page(request, "login.html", NOBODY, status=401, next=_local(next), wrong=True)
     response = RedirectResponse(_local(next), 303)
@@ -364,23 +364,23 @@ async def log_in(
 
 @router.post("/logout")
 async def log_out() -> Response:
-    """Forget the key."""
+    """Delete the cookie with the key."""
     response = RedirectResponse("/login", 303)
     response.delete_cookie(COOKIE)
     return response
 
 
 def problem(request: Request, status: int, sentence: str) -> Response:
-    """The page of an error."""
+    """Page of an error."""
     try:
         caller = caller_of(request, request.app.state.service)
-    except ReadbenchError:  # the file of the keys itself is the problem
+    except ReadbenchError:  # the key file cannot be read
         caller = NOBODY
     return show_page(request, "problem.html", caller, status=status, sentence=sentence)
 
 
 def _shown(service: CaseService, signals: DrawnWindow, answer: Answer | None, page: Page) -> dict[str, Any]:
-    """What the page of a case or of a sent file shows."""
+    """Template values of the page of a case or a held file."""
     summary = service.library.stats()
     return {
         "summary": summary,
@@ -396,7 +396,7 @@ def _shown(service: CaseService, signals: DrawnWindow, answer: Answer | None, pa
 
 
 def _options(answer: Answer | None) -> list[Fault]:
-    """What a window may be: the most likely options, and always how likely it is unlike anything here."""
+    """Most likely options, and always the option of an unknown type."""
     faults = answer.faults if answer else ()
     return [fault for place, fault in enumerate(faults) if place < OPTIONS or fault.label == UNLIKE]
 
@@ -406,10 +406,10 @@ class WrittenForm:
     """A form that changes one case.
 
     Args:
-        action: its route.
-        fields: what it sends, the name of the case under `case`.
-        yours: what its sender says of the fields of the case, in words.
-        then: the page that follows; "" is that of the case, which offers to take the change back.
+        action: route of the form.
+        fields: its values, with the name of the case under `case`.
+        yours: new values of the changed fields, as text.
+        then: page to open next; "" for that of the case, which offers to revert the change.
     """
 
     action: str
@@ -421,7 +421,7 @@ class WrittenForm:
 async def _write(
     request: Request, service: CaseService, caller: KeyHolder, form: WrittenForm, change: Callable[[], object]
 ) -> Response:
-    """Change a case and go on; where another change came first, show both states and let the sender choose."""
+    """Change a case and open the next page; on a conflict show both states to choose from."""
     case = form.fields["case"]
 
     def act() -> int:
@@ -455,15 +455,15 @@ def _held(service: CaseService, token: str) -> HeldFile:
     held = service.looked_at.get(token)
     if held is None:
         minutes = round(service.looked_at.seconds / 60)
-        raise HTTPException(404, f"This file is not held any more: {minutes} minutes at most. Give it again.")
+        raise HTTPException(404, f"This file is no longer held, after {minutes} minutes. Send it again.")
     return held
 
 
 def _find_window(service: CaseService, case: str, token: str) -> tuple[Window, Gaps | None]:
-    """The window of a case, or of a file that was looked at, and where nothing was read."""
+    """Window of a case or held file, and (C, T) True where readings were missing."""
     return fill_recording(service, _held(service, token).read) if token else (service.library.window(case)[0], None)
 
 
 def _local(address: str) -> str:
-    """An address on this service: anything else becomes the first page."""
+    """Return an address on this service; any other becomes the first page."""
     return address if address.startswith("/") and not address.startswith(("//", "/\\")) else "/"

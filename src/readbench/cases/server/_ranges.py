@@ -1,7 +1,6 @@
-"""Routes for ranges of connected sources, and for what the watch told.
+"""Pages to search for a time range of a connected source, and to read the notices of the watch.
 
-A range is chosen on an overview of it: who draws across a plot looks closer, and the line marks when it began. Only
-sources that were connected under a name can be read; no address comes from a request.
+Only connected sources can be read; requests contain no addresses.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, UsageError
 
 MAX_POINTS = 1024
-"""Steps of an overview."""
+"""Largest number of steps of an overview."""
 MAX_NOTICES = 50
 MAX_SPAN_S = 400 * 24 * 3600.0
 SOURCES = "sources.toml"
@@ -37,14 +36,14 @@ router = APIRouter(include_in_schema=False)
 
 
 class DrawnRange(ApiModel):
-    """The overview of a range.
+    """Overview of a range.
 
     Args:
-        recording: all of it, on few steps.
-        start: of the range, in seconds since 1970.
-        end: likewise.
-        words: both for people.
-        assets: that have readings in it.
+        recording: the range, downsampled.
+        start: start of the range, in seconds since 1970.
+        end: end of the range, in seconds since 1970.
+        words: start and end as text.
+        assets: assets with readings in the range.
     """
 
     recording: DrawnRecording
@@ -56,7 +55,7 @@ class DrawnRange(ApiModel):
 
 @router.get("/ranges")
 async def choose_range(request: Request, service: Served, caller: Reader) -> Response:
-    """Choose source, asset and range; fields may stand in the address."""
+    """Page to choose source, asset and range; the query may fill its fields."""
     fields = ("source", "asset", "start", "end", "onset")
     given = {name: request.query_params.get(name, "")[:200] for name in fields}
     sources = await service.work.do(lambda: [entry.name for entry in sources_of(service).all()])
@@ -66,7 +65,7 @@ async def choose_range(request: Request, service: Served, caller: Reader) -> Res
 
 @router.get("/ranges/assets")
 async def list_assets(service: Served, _caller: Reader, source: Annotated[Name, Query()]) -> list[str]:
-    """The assets of a source."""
+    """List the assets of a source."""
 
     def look() -> list[str]:
         with _open(service, source) as opened:
@@ -85,7 +84,7 @@ async def draw_range(
     end: Annotated[Name, Query()] = "",
     asset: Annotated[Name, Query()] = "",
 ) -> DrawnRange:
-    """The overview of a range."""
+    """Draw the overview of a range."""
 
     def draw() -> DrawnRange:
         first, last = _span(start, end)
@@ -122,7 +121,7 @@ async def look_at_range(
     onset: Annotated[Name, Form()] = "",
     keep: Annotated[Name, Form()] = "",
 ) -> Response:
-    """Search with a range, with the time before it from the same source."""
+    """Search for a range, with the readings before it from the same source."""
 
     def read() -> ReadRecording:
         begun = f"{parse_moment(onset):.3f}" if onset.strip() else ""
@@ -135,7 +134,7 @@ async def look_at_range(
 
 @router.get("/notices")
 async def notices(request: Request, service: Served, caller: Reader) -> Response:
-    """What the watch told, the newest first; the page looks again by itself."""
+    """Page of the notices of the watch, newest first; it reloads itself."""
     log = find_notices(service.library, service.settings)
     found = await service.work.do(lambda: [] if log is None else log.latest(MAX_NOTICES))
     summary = await service.work.do(service.library.stats)
@@ -146,28 +145,28 @@ async def notices(request: Request, service: Served, caller: Reader) -> Response
 def read_source(
     service: CaseService, source: str, span: tuple[float, float], *, asset: str = "", onset: str = ""
 ) -> ReadRecording:
-    """The window of a range of a source, if it is no more than a search here may take."""
+    """Read the window of a range; raise if it is too large to search for."""
     with _open(service, source) as opened:
         found = read_range(service.library, opened, *span, asset=asset, onset=onset, zone="UTC")
     return replace(found, windows=check_effort(check_size(found.windows, service.settings), service))
 
 
 def sources_of(service: CaseService) -> SourceFile:
-    """The sources that may be read."""
+    """Connected sources of the service."""
     path = _beside(service.library, service.settings.sources, SOURCES)
     if path is None:
-        raise UsageError("The library is in no folder: start the service with --sources FILE to read sources.")
+        raise UsageError("The library is in a database, not a folder. Start the service with --sources FILE.")
     return SourceFile(path)
 
 
 def find_notices(library: Library, settings: Settings) -> NoticeLog | None:
-    """The log of the notices, where there is a place for one."""
+    """Log of the notices; None if there is no file for it."""
     path = _beside(library, settings.notices, NOTICES)
     return None if path is None else NoticeLog(path)
 
 
 def _beside(library: Library, given: Path | None, name: str) -> Path | None:
-    """The file that was named, or the one in the library's folder; None where it lies in no folder."""
+    """The given file, or the one in the library's folder; None if the library is in a database."""
     where = library.store.where
     return given or (None if "://" in where else Path(where) / name)
 
@@ -179,5 +178,5 @@ def _open(service: CaseService, name: str) -> closing[SignalSource]:
 def _span(start: str, end: str) -> tuple[float, float]:
     first, last = parse_range(start, end)
     if not 0 < last - first <= MAX_SPAN_S:
-        raise UsageError("The range ends before it begins, or is longer than a year. Give another.")
+        raise UsageError("The range ends before it begins, or is longer than 400 days. Give another.")
     return first, last

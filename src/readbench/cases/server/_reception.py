@@ -1,8 +1,8 @@
-"""What is received: from whom, how much and how fast. All of it is decided before anything is parsed.
+"""Limits on received requests, applied before they are parsed.
 
-A body is received only when the route wants it, so that a request without a key is answered without reading it
-(`ReceivedBody`). JSON is parsed beside the event loop, straight into its model (`JsonRoute`). Connections that send no
-request in time, or come from one address in large numbers, are closed (`LimitedProtocol`).
+A body is received only when its route reads it, so that a request without a key is refused unread (`ReceivedBody`).
+JSON is parsed in a worker, straight into its model (`JsonRoute`). Connections that are slow, or too many from one
+address, are closed (`LimitedProtocol`).
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from readbench.cases.server._service import BusyError, CaseService, service_of
 from readbench.errors import UsageError
 
 HEAD_TIMEOUT_S = 10.0
-"""Longest that a connection may take to send the head of a request, or the rest of one that was refused."""
+"""Longest time to send the head of a request, or the rest of a refused one, in seconds."""
 PAUSE_TIMEOUT_S = 10.0
-"""Longest that a sender may take in all, beside what its bytes take at the least rate."""
+"""Time allowed for a body in seconds, in addition to its size at `MIN_RATE`."""
 MIN_RATE = 16 * 2**10
-"""Bytes a second that a body must have on average."""
+"""Smallest average rate of a body, in bytes per second."""
 FREE_BYTES = 2**16
-"""Largest body for a route that needs no key, such as the page to sign in."""
+"""Largest body for a route that needs no key, such as the login page."""
 MAX_UNSENT_BYTES = 2**28
-"""Bytes of answers of all connections that wait to be taken; above it the ones that have waited longest go."""
+"""Largest total of unsent answers in bytes; above it the connections that wait longest are closed."""
 MAX_NAMES = 10**6
-"""Colons of a JSON text: the names of its fields, and those in its texts."""
+"""Largest number of colons in a JSON text, which bounds the number of its fields."""
 MAX_ERRORS = 1000
-"""Wrong fields of a request of which the first is named."""
+"""Largest number of invalid fields of which the first is named in the error."""
 MAX_CONNECTIONS = 500
-"""Connections at the same time; each is an open file of the process."""
+"""Largest number of connections; each is an open file of the process."""
 
 
 class ReceivedBody:
-    """The body of one request, within limits; called as an application calls `receive`.
+    """ASGI `receive` of one request, with limits.
 
     Args:
-        scope: of the request.
-        receive: from the server.
-        service: its limits.
-        admit: raises where the sender may not use the route; returns whether the route needs a key at all.
+        scope: scope of the request.
+        receive: `receive` of the server.
+        service: the service, for its limits.
+        admit: raises if the sender may not use the route; returns True if the route needs a key.
     """
 
     def __init__(self, scope: Scope, receive: Receive, service: CaseService, admit: Callable[[], bool]) -> None:
@@ -61,7 +61,7 @@ class ReceivedBody:
         self._whole = False
 
     async def __call__(self) -> Message:
-        """The next part of it; afterwards, the end of the connection."""
+        """Next part of the body; then the end of the connection."""
         if self._whole:
             return await self._receive()
         if not self._begun:
@@ -85,12 +85,12 @@ class ReceivedBody:
         return message
 
     def release(self) -> None:
-        """The request was answered: others may have the room."""
+        """Release the bytes held for the request."""
         self._service.inflow.held -= self._held
         self._held = 0
 
     def _begin(self) -> None:
-        """Look at the key, then at the size that is told."""
+        """Check the key, then the declared size."""
         guarded = self._admit()
         limits = self._service.settings
         headers = Headers(scope=self._scope)
@@ -105,7 +105,7 @@ class ReceivedBody:
         self._begun = time.monotonic()
 
     def _hold(self, size: int) -> None:
-        """Take room for a body of some size; `Inflow` says how much there is for all of them."""
+        """Reserve bytes for a body in `Inflow`; raise 503 if there is no room."""
         inflow, more = self._service.inflow, size - self._held
         if more <= 0:
             return
@@ -120,10 +120,10 @@ class ReceivedBody:
 
 
 class JsonRoute(APIRoute):
-    """A route whose JSON becomes its model in a worker, without a tree of Python objects in between."""
+    """A route that parses JSON in a worker, straight into its model."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler of the framework, with a request that parses its JSON in this way."""
+        """FastAPI's handler with a request that parses its JSON in a worker."""
         handle = super().get_route_handler()
         adapter = None if self.body_field is None else TypeAdapter(self.body_field.field_info.annotation)
 
@@ -136,13 +136,13 @@ class JsonRoute(APIRoute):
 
 
 class SmallJsonRoute(JsonRoute):
-    """The same for requests that bring no readings."""
+    """`JsonRoute` for requests without readings."""
 
     most_bytes = MAX_FORM_BYTES
 
 
 def check_answer(size: int) -> None:
-    """Refuse to send an answer of so many bytes, if that is too much."""
+    """Raise if an answer of `size` bytes is too large."""
     if size > MAX_ANSWER_BYTES:
         raise UsageError(f"The answer has more than {MAX_ANSWER_BYTES:,} bytes. Ask for less at once.")
 
@@ -156,12 +156,12 @@ class _JsonRequest(Request):
         service, content = service_of(self), await self.body()
         try:
             return await service.work.do(lambda: _parse(content, self._adapter, 2 * service.settings.max_points))
-        except BusyError as error:  # the framework would take it for malformed JSON
+        except BusyError as error:  # FastAPI would report malformed JSON
             raise HTTPException(503, str(error), {"Retry-After": "2"}) from error
 
 
 def _parse(content: bytes, adapter: TypeAdapter[Any], most_readings: int) -> Any:  # noqa: ANN401
-    """The model in a JSON text; how many values it has is counted first: a window, and the time before it."""
+    """Parse a JSON text into its model, after counting its values."""
     count, names = content.count(b","), content.count(b":")
     if count > most_readings + FREE_BYTES:
         raise HTTPException(413, f"The request has {count:,} values, more than {most_readings:,}. Send less at once.")
@@ -170,7 +170,7 @@ def _parse(content: bytes, adapter: TypeAdapter[Any], most_readings: int) -> Any
     try:
         return adapter.validate_json(content)
     except ValidationError as error:
-        if error.error_count() > MAX_ERRORS:  # to list them all takes much longer than to find them
+        if error.error_count() > MAX_ERRORS:  # listing them takes much longer than finding them
             raise HTTPException(422, f"body: {error.error_count():,} fields are not what this route takes.") from None
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in ("body", *first["loc"]))
@@ -178,19 +178,19 @@ def _parse(content: bytes, adapter: TypeAdapter[Any], most_readings: int) -> Any
 
 
 class LimitedProtocol(H11Protocol):
-    """HTTP/1.1 as uvicorn speaks it, with limits on connections, and on answers that their receivers do not take.
+    """Uvicorn's HTTP/1.1 protocol with limits on connections and on unsent answers.
 
-    `most_of_one` is of one address; `trusted` addresses, which are those of proxies, may have more.
+    `most_of_one`: connections from one address; `trusted` addresses, those of proxies, may have more.
     """
 
     most_of_one = 64
     trusted: frozenset[str] = frozenset()
     unsent: ClassVar[dict[LimitedProtocol, asyncio.TimerHandle]] = {}
-    """Connections whose answers wait to be taken, the oldest first, and when their patience ends."""
+    """Connections with unsent answers, oldest first, and their timers."""
     _expected: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, or send it away."""
+        """Accept or refuse a connection."""
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
         same = sum(other.client is not None and other.client[0] == address for other in self.connections)
@@ -201,13 +201,13 @@ class LimitedProtocol(H11Protocol):
             self._expect()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Remove the connection."""
         self._expect(forget=True)
         self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request."""
+        """Receive a part of a request."""
         super().data_received(data)
         self._expect()
 
@@ -217,7 +217,7 @@ class LimitedProtocol(H11Protocol):
         self._expect()
 
     def pause_writing(self) -> None:
-        """The receiver takes an answer more slowly than it is written: it has so long, at the least rate."""
+        """Start the timer of a receiver that reads more slowly than the answer is written."""
         super().pause_writing()
         self._stop_waiting()
         patience = PAUSE_TIMEOUT_S + self.transport.get_write_buffer_size() / MIN_RATE
@@ -230,7 +230,7 @@ class LimitedProtocol(H11Protocol):
             protocol.transport.abort()
 
     def resume_writing(self) -> None:
-        """The receiver has caught up."""
+        """Stop the timer of a receiver that has caught up."""
         self._stop_waiting()
         super().resume_writing()
 
@@ -239,10 +239,7 @@ class LimitedProtocol(H11Protocol):
             patience.cancel()
 
     def _expect(self, *, forget: bool = False) -> None:
-        """Between two requests, the next one must be begun and its head be whole in time.
-
-        A connection that is kept open for later has the timer of uvicorn instead, until something comes.
-        """
+        """Start the timer for the head of the next request; idle connections have uvicorn's timer instead."""
         idle = self.cycle is None or self.cycle.response_complete
         waits = idle and self.timeout_keep_alive_task is None and not self.transport.is_closing() and not forget
         if waits and self._expected is None:
@@ -253,7 +250,7 @@ class LimitedProtocol(H11Protocol):
             self._expected = None
 
     def _end(self, status: HTTPStatus, sentence: str) -> None:
-        """Say why where nothing was said yet, and close."""
+        """Answer with an error if nothing was sent yet, and close."""
         if self.cycle is None:
             content = f'{{"detail":"{sentence}"}}'
             head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
@@ -262,10 +259,10 @@ class LimitedProtocol(H11Protocol):
 
 
 def limit_connections(most_of_one: int, trusted: str) -> type[LimitedProtocol]:
-    """The protocol with limits of its own.
+    """Subclass of `LimitedProtocol` with these limits.
 
     Args:
-        most_of_one: connections of one address.
+        most_of_one: connections from one address.
         trusted: addresses that may have more, separated by commas.
     """
     known = frozenset(part.strip() for part in trusted.split(","))

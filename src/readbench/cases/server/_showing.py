@@ -1,4 +1,4 @@
-"""What all pages share: the templates, going on to a case, and recordings that were sent or read to be looked at."""
+"""Shared code of the pages: templates, redirects to a case, and recordings that are not stored."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def show_page(
     summary: Summary | None = None,
     **shown: object,
 ) -> Response:
-    """A page from its template; `summary` gives the colours of the faults."""
+    """Render a page; `summary` gives the colours of the fault types."""
     service: CaseService = request.app.state.service
     common = {
         "caller": caller,
@@ -66,18 +66,18 @@ def show_page(
 
 
 def _number_hues(summary: Summary) -> dict[str, int]:
-    """Numbers of the colours of the faults: a fault keeps its colour when others are named."""
+    """Colour number of each fault type, stable when types are added."""
     return {label: number % HUES for number, label in enumerate(summary.named)}
 
 
 def to_case(case: str, **query: object) -> Response:
-    """Go on to the page of a case."""
+    """Redirect to the page of a case."""
     asked = f"?{urlencode(query)}" if query else ""
     return RedirectResponse(f"{words.make_link(case)}{asked}", 303)
 
 
 async def look_at(service: CaseService, caller: KeyHolder, held: HeldFile, *, keep: bool) -> Response:
-    """Hold a recording for a while and go on to its page; or keep it as an open case, for who may."""
+    """Hold a recording and redirect to its page, or (`keep`) store it as an open case."""
     token = service.looked_at.hold(held)
     if keep and caller.role >= Role.WRITE:
         return await keep_held(service, caller, held, token)
@@ -85,13 +85,13 @@ async def look_at(service: CaseService, caller: KeyHolder, held: HeldFile, *, ke
 
 
 async def keep_held(service: CaseService, caller: KeyHolder, held: HeldFile, token: str) -> Response:
-    """Keep what is held under a token as an open case, and go on to it."""
+    """Store a held recording as an open case, and redirect to it."""
     case = Case(id="", asset=held.asset, **held.read.dates())
     kept = await service.act(caller, lambda: add_case(service, held.read.windows, case, held.read.remarks))
     return to_case(kept.id, file=token)
 
 
 def fill_recording(service: CaseService, read: ReadRecording) -> tuple[Window, Gaps]:
-    """The window of a recording as the library sees it, and where nothing was read."""
+    """Prepared window of a recording, and (C, T) True where readings were missing."""
     filled = service.library.prepare(read.windows)[0]
     return filled, find_gaps(service.library.naming()(read.windows)[0], filled)

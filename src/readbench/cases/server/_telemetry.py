@@ -1,4 +1,4 @@
-"""What a service tells Prometheus of its library: answers, how long they took, how sure they were, what it holds."""
+"""Prometheus metrics of a library: number, duration and certainty of answers, and number of cases."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from readbench.cases import NORMAL_OPERATION, UNLIKE, Answer, Summary
 
 MIN_PROBABILITY = 0.5
-"""Probability from which an option counts as said."""
+"""Smallest probability of a named fault."""
 SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BELIEF = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 MAX_LABELS = 200
-"""Fault types that are counted by name, the most frequent; a metric for each of thousands would burden Prometheus."""
+"""Largest number of fault types with a separate metric, the most frequent, to bound the load on Prometheus."""
 
 
 class LibraryMetrics:
-    """Counts answers and cases.
+    """Metrics of answers and cases.
 
     Args:
-        registry: of the service.
+        registry: registry of the service.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -49,7 +49,7 @@ class LibraryMetrics:
             self.belief.observe(answer.faults[0].probability)
 
     def count(self, held: Summary) -> None:
-        """Set what the library holds."""
+        """Set the number of cases."""
         self.normals.set(held.normals)
         self.change.set(held.change)
         self.labels.clear()
@@ -59,7 +59,7 @@ class LibraryMetrics:
 
 
 def classify(answer: Answer) -> str:
-    """What an answer says, in a word."""
+    """Kind of an answer, in one word."""
     if not answer.faults:
         return "unlabelled"
     if not answer.judgeable:

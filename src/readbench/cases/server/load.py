@@ -1,11 +1,11 @@
-"""How fast a service answers: so many clients ask without pause for so long, while cases come in or none do.
+"""Load test of a service: clients search without pause, optionally while cases are added.
 
 ```
 python -m readbench.cases.server.load http://127.0.0.1:8000 --clients 1,16 --seconds 60
 python -m readbench.cases.server.load http://127.0.0.1:8000 --clients 4 --writes 1
 ```
 
-With `--writes` the library grows by that many cases a second: copies of its own, which stay.
+`--writes` adds that many copies of cases per second, which stay in the library.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ import numpy as np
 
 TIMEOUT_S = 120
 QUERIES = 20
-"""Windows of the library that are asked about, in turn."""
+"""Number of windows that are searched for, in turn."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What was measured.
+    """Result of a load test.
 
     Args:
-        clients: that asked at the same time.
-        answers: searches that were answered.
-        failures: requests without the answer 200.
-        per_second: answers in a second.
+        clients: number of concurrent clients.
+        answers: number of answered searches.
+        failures: number of requests with another status than 200.
+        per_second: answers per second.
         p50_ms: median time of a search.
-        p95_ms: 95th percentile.
-        written: cases that came in meanwhile.
-        health_ms: longest that `/healthz` and `/readyz` took, asked ten times a second.
+        p95_ms: 95th percentile of the time of a search.
+        written: number of added cases.
+        health_ms: longest time of `/healthz` and `/readyz`, requested ten times a second.
     """
 
     clients: int
@@ -54,7 +54,7 @@ class Load:
 
 @dataclass(eq=False)
 class _Tally:
-    """What one client saw."""
+    """Result of one client."""
 
     seconds: list[float] = field(default_factory=list)
     failures: int = 0
@@ -65,7 +65,7 @@ class Asker:
 
     Args:
         address: `http://host:port`.
-        key: token, where the service has keys.
+        key: token; "" for a service without keys.
     """
 
     def __init__(self, address: str, key: str = "") -> None:
@@ -81,7 +81,7 @@ class Asker:
         self._connection.close()
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        """Status and content of an answer; status 0 where there was none."""
+        """Status and content of an answer; status 0 without one."""
         try:
             self._connection.request(method, path, body, self._headers)
             answer = self._connection.getresponse()
@@ -92,18 +92,18 @@ class Asker:
 
 
 def measure(address: str, clients: int, seconds: float, key: str = "", writes: float = 0.0) -> Load:
-    """Search for windows of the library itself, sent as any new window would be.
+    """Search for windows of the library, sent as new windows.
 
     Args:
         address: `http://host:port`.
-        clients: that ask at the same time.
-        seconds: how long.
-        key: of the role read, or write where cases are to come in.
-        writes: cases that come in, a second.
+        clients: number of concurrent clients.
+        seconds: duration.
+        key: token with the role read, or write with `writes`.
+        writes: cases added per second.
     """
     with Asker(address, key) as first:
         bodies = _bodies(first)
-        first.ask("POST", "/api/v1/search", bodies[0])  # whatever is fitted first is not measured
+        first.ask("POST", "/api/v1/search", bodies[0])  # fits the method before the measurement
     tallies, written, health = [_Tally() for _ in range(clients)], _Tally(), _Tally()
     end = time.perf_counter() + seconds
     threads = [
@@ -132,7 +132,7 @@ def measure(address: str, clients: int, seconds: float, key: str = "", writes: f
 
 
 def _bodies(asker: Asker) -> list[bytes]:
-    """Searches for the first cases of the library, as windows."""
+    """Request bodies with the windows of the first cases."""
     _, content = asker.ask("GET", f"/api/v1/cases?limit={QUERIES}")
     bodies = []
     for case in json.loads(content)["cases"]:
@@ -180,12 +180,12 @@ def _time(asker: Asker, method: str, path: str, body: bytes | None, tally: _Tall
 
 def main() -> None:
     """Measure and print JSON lines."""
-    parser = argparse.ArgumentParser(description="How fast a service answers.")
+    parser = argparse.ArgumentParser(description="Load test of a service.")
     parser.add_argument("address", help="http://host:port")
     parser.add_argument("--clients", default="1,16", help="numbers of clients, separated by commas")
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--key", default="", help="a key with the role read, or write with --writes")
-    parser.add_argument("--writes", type=float, default=0.0, help="cases that come in, a second; they stay")
+    parser.add_argument("--key", default="", help="token with the role read, or write with --writes")
+    parser.add_argument("--writes", type=float, default=0.0, help="cases added per second; they stay")
     given = parser.parse_args()
     for clients in given.clients.split(","):
         load = measure(given.address, int(clients), given.seconds, given.key, given.writes)
