@@ -148,7 +148,7 @@ def test_one_channel_needs_no_axis() -> None:
         ({"values": np.array([[["a"]]])}, "must be numbers"),
         ({"values": np.zeros((2, 1, 3)), "label": ["x"]}, "but there are 2 windows"),
         ({"values": np.zeros((2, 1, 3)), "length": [1, 4]}, "from 1 to 3"),
-        ({"values": np.zeros((2, 1, 3)), "id": ["x", "x"]}, "an id of its own"),
+        ({"values": np.zeros((2, 1, 3)), "id": ["x", "x"]}, "a unique id"),
         ({"values": np.zeros((2, 2, 3)), "channels": ["x", "x"]}, "distinct names"),
         ({"values": np.zeros((2, 2, 3)), "before": np.zeros((2, 1, 3))}, "'before' must be numbers of shape (2, 2,"),
         ({"values": np.zeros((1, 1, 3)), "before": [[[np.nan]]]}, "has a gap in channel 'ch0'"),
