@@ -47,8 +47,6 @@ from numpy.typing import NDArray
 
 from readbench.engine.protocols import Vectors, View
 from readbench.engine.rerankers._nearest import (
-    MIN_PROBABILITY as MIN_PROBABILITY,
-    Array as Array,
     Incidents,
     count_incidents,
     log_probability,
@@ -56,6 +54,7 @@ from readbench.engine.rerankers._nearest import (
 )
 from readbench.engine.windows import UNLABELLED
 
+Array = NDArray[np.float64]
 Blocks = list[NDArray[np.intp]]
 """Blocks of cases that are held out together."""
 PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
