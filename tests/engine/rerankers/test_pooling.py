@@ -139,20 +139,23 @@ def test_rerankers_see_views_with_context_where_several_assets_are_known(assets:
     assert len(Method("raw|departure+verdict").fit(corpus).viewing) == views
 
 
+RETRIEVED = np.linspace(1, 0, 24, dtype=np.float32)[None]
+
+
 def test_where_labels_leave_the_type_open_the_nearest_case_comes_first() -> None:
     views, labels, groups, assets = problem(9)
     silent = tuple(View(np.zeros_like(view.queries), view.items) for view in views)
     verdict = fit_verdict(silent, np.arange(24), labels, groups, assets)
     order = np.random.default_rng(0).permutation(24)
     shared = np.full((1, 24), 1 / 3)
-    found = Verdict(views="pooled").weigh(shared, verdict, labels[order][None])
+    found = Verdict(views="pooled").weigh(shared, verdict, labels[order][None], RETRIEVED)
     assert (np.diff(found[0]) < 0).all()
     alone = fit_verdict(silent, np.arange(24), labels, groups)
-    assert np.ptp(Verdict().weigh(shared, alone, labels[order][None])) == 0
+    assert np.ptp(Verdict().weigh(shared, alone, labels[order][None], RETRIEVED)) == 0
 
 
 def test_a_certain_type_comes_before_the_nearest_case() -> None:
     views, labels, groups, assets = problem(10)
     verdict = fit_verdict(views, np.arange(24), labels, groups, assets)
     shared = np.where(np.arange(24) == 20, 1.0, 0.0)[None]
-    assert Verdict(views="pooled").weigh(shared, verdict, labels[None])[0].argmax() == 20
+    assert Verdict(views="pooled").weigh(shared, verdict, labels[None], RETRIEVED)[0].argmax() == 20

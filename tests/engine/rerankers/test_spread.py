@@ -26,7 +26,7 @@ def test_no_other_list_is_worth_more(seed: int) -> None:
     count, kinds = SPREAD_PLACES + 3, int(rng.integers(1, 5))
     types, belief = rng.integers(0, kinds, (1, count)), rng.dirichlet(np.ones(kinds), 1)
     spread = float(rng.choice([0.02, 0.1, 0.5, 2.0]))
-    listed = np.flatnonzero(choose_spread(belief[:, types[0]], types, belief, spread)[0])
+    listed = np.flatnonzero(choose_spread(belief[:, types[0]], types, belief, np.array([spread]))[0])
 
     def own_worth(items: tuple[int, ...]) -> float:
         by_belief = sorted((int(types[0, i]) for i in items), key=lambda own: -belief[0, own])
@@ -40,7 +40,7 @@ def test_a_second_type_enters_at_the_last_place_where_it_is_likely_enough() -> N
     types = np.array([[0] * 12 + [1] * 3])
     for likely, expected in ((0.01, []), (0.3, [12])):
         belief = np.array([[1 - likely, likely]])
-        listed = np.flatnonzero(choose_spread(belief[:, types[0]], types, belief, 0.1)[0])
+        listed = np.flatnonzero(choose_spread(belief[:, types[0]], types, belief, np.array([0.1]))[0])
         assert [place for place in listed if place >= SPREAD_PLACES] == expected
 
 

@@ -31,9 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.common.calibration import auroc
+from readbench.engine.rerankers._nearest import MIN_PROBABILITY
 from readbench.engine.rerankers._reach import Reach
 from readbench.engine.rerankers._ridge import (
-    MIN_PROBABILITY,
     Array,
     FittedVerdict,
     Novelty,

@@ -29,8 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.engine.protocols import Vectors
+from readbench.engine.rerankers._nearest import MIN_PROBABILITY
 from readbench.engine.rerankers._novelty import Strangeness
-from readbench.engine.rerankers._ridge import MIN_PROBABILITY, Array, FittedVerdict, find_single_group_cases
+from readbench.engine.rerankers._ridge import Array, FittedVerdict, find_single_group_cases
 from readbench.engine.windows import UNLABELLED
 
 ALPHA = 0.1
@@ -133,7 +134,7 @@ class Calibration:
         cases = judgement.cases
         labels, groups = judgement.labels[cases], judgement.groups[cases]
         codes = np.searchsorted(judgement.classes, labels)
-        exponent = best_exponent(judgement.held_out, codes, groups)
+        exponent = 1.0 if judgement.incidents else best_exponent(judgement.held_out, codes, groups)
         held_out = sharpen(judgement.held_out, exponent)
         use = informative_cases(codes, groups)
         strangeness = Strangeness.of(judgement, sharpen(judgement.from_elsewhere, exponent), use)

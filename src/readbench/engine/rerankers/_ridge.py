@@ -23,6 +23,13 @@ machines do not show which views transfer to it (docs/flagship.md). Then it can 
 all combinations of views, at three penalties, are averaged, each calibrated on *held-out assets*. A ridge that fails on
 these hardly counts.
 
+Few cases tell more by their nearness than by a ridge. With `nearest`, the posterior is
+
+    p(c | q)^v exp(w n_c(q)) / sum
+
+where n_c is the nearness of the nearest incident of class c; v and w follow from the number of incidents per class
+(`_nearest`).
+
 `estimate_unseen_share` estimates the probability that the next recording has a type without any label, for Verdict's
 order and for a library's "unlike anything here".
 """
@@ -39,6 +46,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.engine.protocols import Vectors, View
+from readbench.engine.rerankers._nearest import (
+    Incidents,
+    count_incidents,
+    log_probability,
+    softmax,
+)
 from readbench.engine.windows import UNLABELLED
 
 Array = NDArray[np.float64]
@@ -48,8 +61,6 @@ PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 POOLED_PENALTIES = (0.01, 0.1, 1.0)
 """Penalties of pooled ridges; more give the same result and take longer."""
 TEMPERATURES = tuple(2.0 ** np.arange(-1, 7, 0.5))
-MIN_PROBABILITY = 1e-30
-"""Minimum probability; one that was rounded to zero is not impossible."""
 SELF_KERNEL = 2.0
 """Kernel value of a window with itself: a cosine of one, plus the constant."""
 RARITY_POWER = 0.5
@@ -85,7 +96,7 @@ class Ridge:
 
     def posterior(self, kernel: Array) -> Array:
         """(Q, K) probabilities of the classes from cosines (Q, L) to the cases."""
-        return _softmax(self.logits(kernel))
+        return softmax(self.logits(kernel))
 
 
 def fit_ridge(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.integer]) -> Ridge:
@@ -129,12 +140,12 @@ class RidgePool:
         codes = np.unique(labels, return_inverse=True)[1]
         mean = _mean_logs([ridge.held_out for ridge in ridges])
         temperature, _ = _calibrated(mean, codes, case_weights(codes))
-        return cls(tuple(ridges), temperature, _softmax(temperature * mean))
+        return cls(tuple(ridges), temperature, softmax(temperature * mean))
 
     def posterior(self, kernels: Sequence[Array]) -> Array:
         """(Q, K) probabilities of the classes from cosines (Q, L) to the cases, one kernel per ridge."""
         logits = [ridge.logits(kernel) for ridge, kernel in zip(self.ridges, kernels, strict=True)]
-        return _softmax(self.temperature * np.mean(logits, axis=0))
+        return softmax(self.temperature * np.mean(logits, axis=0))
 
 
 def _certain(labels: NDArray[np.int32]) -> Ridge:
@@ -186,7 +197,7 @@ class _Problem:
         if certain_by is not None:
             other = _without_own_block(half, solution, root, self.targets, certain_by)
         temperature, loss = _calibrated(other, self.codes, self.weights)
-        held_out, from_elsewhere = _softmax(temperature * decision), _softmax(temperature * other)
+        held_out, from_elsewhere = softmax(temperature * decision), softmax(temperature * other)
         return Ridge(self.classes, root * solution, penalty, temperature, loss, held_out, from_elsewhere)
 
 
@@ -297,12 +308,6 @@ def _calibrated(decision: Array, codes: NDArray[np.intp], weights: Array) -> tup
     return float(TEMPERATURES[best]), losses[best]
 
 
-def _softmax(logits: Array) -> Array:
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    posterior: Array = shifted / shifted.sum(axis=1, keepdims=True)
-    return posterior
-
-
 MAX_CASES = 4096
 """Maximum labelled cases that a ridge is fitted on; of more, every class keeps its share, evenly spread."""
 MAX_POOLED_CASES = 2048
@@ -354,6 +359,7 @@ class FittedVerdict:
         from_elsewhere: (L, K) the same by cases of other assets, if views are pooled; else as `held_out`.
         apart: (L,) block that each case is held out with for it: its asset if views are pooled, else its group.
         alone: the best ridge on each single view, for novelty.
+        incidents: nearness of the labelled incidents; None if the ridges alone decide.
     """
 
     views: tuple[View, ...]
@@ -366,6 +372,7 @@ class FittedVerdict:
     from_elsewhere: Array
     apart: NDArray[np.integer]
     alone: tuple[Expert, ...]
+    incidents: Incidents | None = None
 
     @property
     def classes(self) -> NDArray[np.int32]:
@@ -449,7 +456,15 @@ class FittedVerdict:
             some = beside.rows(rows)
             experts = compress(self.experts, shown.tolist())
             logits[rows] = np.mean([e.ridge.logits(some.mean(e.views)) for e in experts], axis=0)
-        return _softmax(self.temperature * logits)
+        logits *= self.temperature
+        if self.incidents:
+            near = self.incidents.nearness(beside.mean(self._every_view))
+            logits = self.incidents.exponent * (self.incidents.ridge_weight * log_probability(softmax(logits)) + near)
+        return softmax(logits)
+
+    @property
+    def _every_view(self) -> tuple[int, ...]:
+        return tuple(expert.views[0] for expert in self.alone)
 
     def _able(self, sees: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(M, E) experts used for each window: those whose views are all non-zero, else all."""
@@ -477,6 +492,27 @@ class FittedVerdict:
         """The same judgement on a corpus with more items, or with other labels."""
         views = tuple(View(vectors[:0], vectors) for vectors in items)
         return self._alike(replace(self, views=views, labels=labels, groups=groups))
+
+    def with_incidents(self) -> FittedVerdict:
+        """The same, with the nearness of its incidents in all posteriors."""
+        taught = [self._taught[view].astype(np.float64) for view in self._every_view]
+        kernel = np.mean([vectors @ vectors.T for vectors in taught], axis=0)
+        groups = self.groups[self.cases]
+        incidents = Incidents.of(kernel, self.labels[self.cases], groups)
+
+        def combine(posterior: Array, blocks: NDArray[np.integer]) -> Array:
+            return incidents.ridge_weight * log_probability(posterior) + incidents.held_out(kernel, blocks)
+
+        logits = combine(self.held_out, groups)
+        incidents = replace(incidents, exponent=incidents.calibrate(logits))
+        held_out = softmax(incidents.exponent * logits)
+        elsewhere = softmax(incidents.exponent * combine(self.from_elsewhere, self.apart))
+        return self._alike(replace(self, incidents=incidents, held_out=held_out, from_elsewhere=elsewhere))
+
+    @property
+    def incidents_per_class(self) -> float:
+        """Labelled incidents (a class in a recording) per class."""
+        return count_incidents(self.labels[self.cases], self.groups[self.cases]) / len(self.classes)
 
     def _alike(self, other: FittedVerdict) -> FittedVerdict:
         other.__dict__["_taught"] = self._taught  # the cases it was learned from do not change
@@ -512,6 +548,8 @@ def fit_verdict(
     labels: NDArray[np.int32],
     groups: NDArray[np.int64],
     assets: NDArray[np.int64] | None = None,
+    *,
+    nearest: bool = False,
 ) -> FittedVerdict:
     """Learn from labelled cases, on the views that explain held-out groups best or pooled over views.
 
@@ -521,7 +559,19 @@ def fit_verdict(
         labels: (N,) of the corpus, -1 if unknown.
         groups: (N,) of the corpus.
         assets: (N,) of the corpus, to pool views if there are several; None chooses views.
+        nearest: also use the nearness of the labelled incidents.
     """
+    fitted = _fit_ridges(views, cases, labels, groups, assets)
+    return fitted.with_incidents() if nearest and len(fitted.classes) > 1 else fitted
+
+
+def _fit_ridges(
+    views: tuple[View, ...],
+    cases: NDArray[np.intp],
+    labels: NDArray[np.int32],
+    groups: NDArray[np.int64],
+    assets: NDArray[np.int64] | None,
+) -> FittedVerdict:
     pooling = assets is not None and len(np.unique(assets[cases])) > 1 and len(np.unique(labels[cases])) > 1
     cases = subsample_cases(cases, labels, MAX_POOLED_CASES if pooling else MAX_CASES)
     seeing = [v for v, view in enumerate(views) if 2 * view.items[cases].any(axis=1).sum() >= len(cases)]
@@ -541,14 +591,14 @@ def fit_verdict(
     codes = np.unique(known_labels, return_inverse=True)[1]
     mean = _mean_logs([expert.ridge.held_out for expert in experts])
     temperature, _ = _calibrated(mean, codes, case_weights(codes))
-    elsewhere = _softmax(temperature * _mean_logs([expert.ridge.from_elsewhere for expert in experts]))
-    known, alone = _softmax(temperature * mean), _choose_alone(experts)
+    elsewhere = softmax(temperature * _mean_logs([expert.ridge.from_elsewhere for expert in experts]))
+    known, alone = softmax(temperature * mean), _choose_alone(experts)
     apart = held_out_assets(codes, groups[cases], assets[cases])
     return FittedVerdict(views, labels, groups, cases, experts, temperature, known, elsewhere, apart, alone)
 
 
 def _mean_logs(posteriors: list[Array]) -> Array:
-    mean: Array = np.mean([np.log(np.maximum(posterior, MIN_PROBABILITY)) for posterior in posteriors], axis=0)
+    mean: Array = np.mean([log_probability(posterior) for posterior in posteriors], axis=0)
     return mean
 
 

@@ -46,19 +46,19 @@ def mix_belief(posterior: Array, guesses: Array, candidates: NDArray[np.int64]) 
     return belief
 
 
-def choose_spread(scores: Array, types: NDArray[np.intp], belief: Array, spread: float) -> NDArray[np.bool_]:
+def choose_spread(scores: Array, types: NDArray[np.intp], belief: Array, spread: Array) -> NDArray[np.bool_]:
     """(M, K) mask of the items in the first places.
 
     Args:
         scores: (M, K) of the candidates; larger is better, ties keep their order.
         types: (M, K) most likely fault type of each candidate, as a column; -1 for none.
         belief: (M, C) in the fault types.
-        spread: weight of the expected hit rate relative to the expected NDCG.
+        spread: (M,) weights of the expected hit rate relative to the expected NDCG.
     """
     listed = np.zeros(scores.shape, bool)
     order = np.argsort(-scores, axis=1, kind="stable")
-    for row, ranked, kinds, shares in zip(listed, order, types, belief, strict=True):
-        row[ranked[_choose(kinds[ranked], shares, spread)]] = True
+    for row, ranked, kinds, shares, weight in zip(listed, order, types, belief, spread, strict=True):
+        row[ranked[_choose(kinds[ranked], shares, weight)]] = True
     return listed
 
 

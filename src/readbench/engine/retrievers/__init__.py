@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Fusion as Fusion,
         ReciprocalRank as ReciprocalRank,
         WeightedSum as WeightedSum,
+        standardise_rows as standardise_rows,
     )
     from readbench.engine.retrievers._sbd import (
         DependentShapeBased as DependentShapeBased,
