@@ -228,7 +228,7 @@ SITUATIONS = [
     BadSituation("data import pumps n\udce4w.csv --time t", "This name is not UTF-8", damage=old_names),
     # What cannot be meant.
     BadSituation("run --datasets sim_ecg --methods random --seed -1", "--seed", 2),
-    BadSituation("run --datasets sim_ecg --methods random --seeds 0,-1", "--seeds takes numbers from 0 to 4294967295", 2),
+    BadSituation("run --datasets sim_ecg --methods random --seeds 0,-1", "takes numbers from 0 to 4294967295", 2),
     BadSituation(f"run --datasets sim_ecg --methods random --seed {10**20}", "--seed", 2),
     BadSituation(f"run --datasets sim_ecg --methods random --seeds 0,{10**20}", "from 0 to 4294967295", 2),
     BadSituation(f"data describe sim_ecg --seed {10**20}", "--seed", 2),
@@ -241,7 +241,7 @@ SITUATIONS = [
     BadSituation("submit run --rows run", "run holds a run", 2, gone="run/lists"),
     BadSituation("leaderboard sent --check --published run", "holds no published rows", 2),
     BadSituation("run --methods mine --plugin leaving.py", "could not be loaded: SystemExit", 2, damage=leaving),
-    BadSituation("study opinions --datasets sim_ecg --seeds -1", "--seeds takes numbers from 0 to 4294967295", 2),
+    BadSituation("study opinions --datasets sim_ecg --seeds -1", "takes numbers from 0 to 4294967295", 2),
     BadSituation("run --methods mine --plugin nowhere.py", "There is no plug-in nowhere.py", 2),
     BadSituation("run --methods mine --plugin file", "cannot be a plug-in", 2),
     BadSituation("run --methods mine --plugin bad.py", "SyntaxError", 2, damage=scribble("bad.py")),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from readbench.benchmark.metrics import evaluate
 from readbench.benchmark.report import ReportTable
 from readbench.benchmark.runs import RANKING_DEPTH, Setup
-from readbench.common.plots import METHOD_COLOURS, REFERENCE_GREY, Line, lines
+from readbench.common.plots import METHOD_COLOURS
 from readbench.common.progress import Progress, within
 from readbench.engine.method import FittedMethod, Knowledge, QueryBatch
 from readbench.engine.parameters import Parameter, ParameterRange
@@ -33,6 +34,7 @@ from readbench.studies._study import (
     Study,
     StudyCell,
     count_seeds,
+    draw_panels,
     group_by,
     mark_origins,
     once,
@@ -41,6 +43,7 @@ from readbench.studies._study import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Choice = Literal["random", "coverage"]
@@ -243,30 +246,35 @@ def dataset_table(results: Sequence[NamedIncidents]) -> ReportTable:
 
 
 def draw_list(results: Sequence[NamedIncidents]) -> Figure:
-    """NDCG@10 over the names per type, for each method and choice."""
-    return _draw(results, {"": _ndcg}, NDCG)
+    """A panel a method: NDCG@10 over the names per type; dashed without any name."""
+    return _draw(results, _ndcg, ("without names", lambda one: float(one.unnamed.mean())), NDCG)
 
 
 def draw_belief(results: Sequence[NamedIncidents]) -> Figure | None:
-    """Share of right first beliefs over the names per type, beside the nearest named case."""
+    """A panel a method: share of right first beliefs; dashed the nearest named case."""
     able = [one for one in results if not np.isnan(one.right).all()]
-    return _draw(able, {"": _right, "nearest case": _nearest}, "first belief right") if able else None
+    return _draw(able, _right, ("nearest case", _nearest), "first belief right") if able else None
 
 
-def _draw(results: Sequence[NamedIncidents], shown: Mapping[str, Read], axis: str) -> Figure:
+def _draw(results: Sequence[NamedIncidents], read: Read, reference: tuple[str, Read], shown: str) -> Figure:
     ticks = once(one.names for one in results)
-    colours, drawn = iter(METHOD_COLOURS * 3), []
-    by_line = group_by(lambda one: (one.cell.method, one.choice), results)
-    for (method, choice), block in by_line.items():
-        by_count = group_by(lambda one: one.names, block)
-        for name, read in shown.items():
-            values = np.array([_mean(by_count[tick], read) if tick in by_count else np.nan for tick in ticks])
-            title = ", ".join(filter(None, (method if len(by_line) > len(CHOICES) else "", choice, name)))
-            drawn.append(Line(title, values, REFERENCE_GREY if name else next(colours), reference=bool(name)))
-    count = len({one.cell.dataset for one in results})
-    return lines(
-        drawn, ticks, ("named incidents per fault type", axis), f"{axis}, mean of {plural(count, 'dataset')}", ""
-    )
+    name, beside = reference
+
+    def draw(axis: Axes, method: str, own: Sequence[NamedIncidents]) -> None:
+        for choice, colour in zip(CHOICES, METHOD_COLOURS, strict=False):
+            # All incidents are the same, however they are chosen.
+            of = group_by(lambda one: one.names, (one for one in own if one.choice == choice or one.names == ALL))
+            at = [place for place, tick in enumerate(ticks) if tick in of]
+            values, lower = ([_mean(of[ticks[place]], by) for place in at] for by in (read, beside))
+            axis.plot(at, values, marker="o", markersize=4, color=colour, label=choice)
+            axis.plot(at, lower, linestyle="--", linewidth=1, color=colour, label=f"{choice}, {name}")
+        axis.set_xticks(range(len(ticks)), ticks)
+        axis.set_title(fill(method, 46), fontsize=8)
+        axis.legend(frameon=False, fontsize=7)
+
+    panels = group_by(lambda one: one.cell.method, results)
+    title = f"{shown}, mean of {plural(len({one.cell.dataset for one in results}), 'dataset')}"
+    return draw_panels(panels, draw, (4.2, 3.4), title, ("named incidents per fault type", shown))
 
 
 def _ndcg(one: NamedIncidents) -> float:
