@@ -56,9 +56,9 @@ def test_nothing_is_learned_twice(tmp_path: Path, private_cache: Path, monkeypat
     lessons: list[int] = []
     original = judgement.fit_verdict
 
-    def counting(*given: object) -> FittedVerdict:
+    def counting(*given: object, **settings: object) -> FittedVerdict:
         lessons.append(1)
-        return original(*given)  # type: ignore[arg-type]
+        return original(*given, **settings)  # type: ignore[arg-type]
 
     monkeypatch.setattr(verdict, "fit_verdict", counting)
     run(small_plan(datasets=("sim_ecg",), methods=(OPINING,), levels=(0,)), tmp_path, cache=private_cache)
