@@ -19,9 +19,9 @@ from tests.engine.retrievers.test_dtw import METHODS, Method, both, ragged
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of a few tiles, so that a small corpus has many of them, and bounds that are sorted at no cost."""
-    monkeypatch.setattr(dtw_search, "FIRST_TILES", 4)
-    monkeypatch.setattr(dtw_search, "STEP_PAIRS", 0)
+    """Steps of a few tiles, so that a small corpus has many of them, and lists of waiting windows that cost nothing."""
+    monkeypatch.setattr(dtw_search, "MOST_TILES", dtw_search.FEWEST_TILES)
+    monkeypatch.setattr(dtw_search, "WAITING_TILES", 2)
     monkeypatch.setattr(dtw_search, "QUERY_OPERATIONS", 0)
 
 
@@ -131,7 +131,7 @@ def test_bounds_stay_below_the_distances(method: Method, count: int) -> None:
         for tiles in tiled.blocks(team):
             bounds = np.empty((count, tiles.items.size), np.float32)
             scratch, joint = ranges(asked, int(tiles.depth.max())), fitted._joint
-            bound(asked, tiles, 0, len(tiles.start), joint, count > 4, 0.1, scratch, bounds.reshape(-1))
+            bound(asked, tiles, 0, len(tiles.start), joint, count > 4, 1, 0.1, scratch, bounds.reshape(-1))
             distances = tiled.scan(asked, tiles, team)
             assert (bounds <= distances * (1 + 1e-5)).all()
             assert np.median(bounds / distances) > 0.2
