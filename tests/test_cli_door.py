@@ -183,7 +183,9 @@ def test_a_former_command_answers_with_the_present_one(name: str) -> None:
 )
 def test_an_option_that_does_not_apply_is_refused(command: str, refused: str, tmp_path: Path) -> None:
     library = str(tmp_path / "plant")
-    Library.create(library)
+    if command.startswith("cases"):
+        pytest.importorskip("lancedb", reason="needs lancedb: pip install 'readbench[cases]'")
+        Library.create(library)
     words = [library if word == "a" and command.startswith("cases") else word for word in command.split()]
     with pytest.raises(UsageError, match=refused):
         CliRunner().invoke(app, words, catch_exceptions=False)

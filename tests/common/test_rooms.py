@@ -21,6 +21,8 @@ LAZY = [
 
 @pytest.mark.parametrize("name", LAZY)
 def test_a_room_hands_on_every_name_that_it_promises(name: str) -> None:
+    if name == "readbench.cases.server":
+        pytest.importorskip("uvicorn", reason="needs the extra `service`: pip install 'readbench[service]'")
     room = import_module(name)
     assert all(getattr(room, promised) is not None for promised in room.__all__)
     assert dir(room) == room.__all__

@@ -81,6 +81,7 @@ def test_charm_with_a_file_and_what_is_made_of_it_scores_what_it_did(tmp_path: P
 
 
 def test_charm_without_weights_says_that_there_are_none() -> None:
+    pytest.importorskip("torch", reason="needs torch")
     windows = sample_windows(3)
     with pytest.raises(DataError, match="charm needs weights, which are not public"):
         Method("charm").fit(windows, windows[:0]).rank(windows, k=1)
