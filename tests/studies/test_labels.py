@@ -123,7 +123,7 @@ def test_the_table_counts_queries_whose_fault_type_is_named() -> None:
     assert row["ECE"] == "0.233"
 
 
-def test_the_calibration_error_is_that_of_its_bins() -> None:
+def test_the_calibration_error_counts_named_queries_alone() -> None:
     sure = result("1", "random", 0.6, right=1.0, confidence=1.0)
     unsure = result("1", "random", 0.6, right=0.0, confidence=0.5)
     assert calibration_error([sure]) == 0.0

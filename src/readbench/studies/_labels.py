@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from readbench.benchmark.metrics import evaluate
 from readbench.benchmark.report import ReportTable
 from readbench.benchmark.runs import RANKING_DEPTH, Setup
+from readbench.common.calibration import expected_calibration_error
 from readbench.common.plots import METHOD_COLOURS
 from readbench.common.progress import Progress, within
 from readbench.engine.method import FittedMethod, Knowledge, QueryBatch
@@ -51,8 +52,6 @@ CHOICES: tuple[Choice, ...] = ("random", "coverage")
 NDCG, HITS = "NDCG@10", "HR@10"
 ALL = "all"
 """All incidents are named."""
-BINS = 10
-"""Bins of the expected calibration error."""
 Labels = NDArray[np.int32]
 
 
@@ -181,7 +180,7 @@ def cover(
         total = np.zeros((len(incidents), vectors.shape[1]))
         np.add.at(total, members[members >= 0], vectors[members >= 0])
         means.append(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12))
-    alike = np.mean([own @ own.T for own in means], axis=0)
+    alike = np.mean([vectors @ vectors.T for vectors in means], axis=0)
     chosen = [int(rng.integers(len(incidents)))]
     while len(chosen) < count:
         gain = np.maximum(alike, alike[:, chosen].max(axis=1, keepdims=True)).sum(axis=0)
@@ -197,11 +196,7 @@ def calibration_error(results: Iterable[NamedIncidents]) -> float:
     """Expected calibration error of the first belief, over all queries whose fault type is named; NaN without any."""
     parts = [(one.confidence[one.named], one.right[one.named]) for one in results]
     stated, right = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    if not len(stated) or np.isnan(stated).all():
-        return float("nan")
-    bins = np.minimum((stated * BINS).astype(int), BINS - 1)
-    gaps = [abs(stated[bins == b].sum() - right[bins == b].sum()) for b in range(BINS)]
-    return float(sum(gaps) / len(stated))
+    return expected_calibration_error(stated, right) if np.isfinite(stated).any() else float("nan")
 
 
 def labels_table(results: Sequence[NamedIncidents]) -> ReportTable:
@@ -238,8 +233,8 @@ def dataset_table(results: Sequence[NamedIncidents]) -> ReportTable:
     """One row a dataset, method, choice and number of names."""
     rows = []
     for (method, choice, count), block in _blocks(results).items():
-        for dataset, own in group_by(lambda one: one.marked, block).items():
-            means = [_mean(own, read) for read in (_ndcg, _gain, _right, _nearest)]
+        for dataset, found in group_by(lambda one: one.marked, block).items():
+            means = [_mean(found, read) for read in (_ndcg, _gain, _right, _nearest)]
             rows.append([dataset, method, choice, count, *tell(means)])
     header = ["Dataset", "Method", "Chosen", "Names per type", NDCG, "against none", "right", "nearest"]
     return ReportTable("labels_by_dataset", "The same by dataset", header, rows)
@@ -260,10 +255,10 @@ def _draw(results: Sequence[NamedIncidents], read: Read, reference: tuple[str, R
     ticks = once(one.names for one in results)
     name, beside = reference
 
-    def draw(axis: Axes, method: str, own: Sequence[NamedIncidents]) -> None:
+    def draw(axis: Axes, method: str, found: Sequence[NamedIncidents]) -> None:
         for choice, colour in zip(CHOICES, METHOD_COLOURS, strict=False):
             # All incidents are the same, however they are chosen.
-            of = group_by(lambda one: one.names, (one for one in own if one.choice == choice or one.names == ALL))
+            of = group_by(lambda one: one.names, (one for one in found if one.choice == choice or one.names == ALL))
             at = [place for place, tick in enumerate(ticks) if tick in of]
             values, lower = ([_mean(of[ticks[place]], by) for place in at] for by in (read, beside))
             axis.plot(at, values, marker="o", markersize=4, color=colour, label=choice)
@@ -303,7 +298,7 @@ def _blocks(results: Sequence[NamedIncidents]) -> Mapping[tuple[str, str, str], 
 
 def _by_dataset(block: Sequence[NamedIncidents], read: Read) -> dict[str, float]:
     by_dataset = group_by(lambda one: one.cell.dataset, block)
-    return {name: _mean_known([read(one) for one in own]) for name, own in by_dataset.items()}
+    return {name: _mean_known([read(one) for one in found]) for name, found in by_dataset.items()}
 
 
 def _mean(block: Sequence[NamedIncidents], read: Read) -> float:
